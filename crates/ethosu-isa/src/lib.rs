@@ -1,0 +1,1 @@
+//! The Ethos-U command language.

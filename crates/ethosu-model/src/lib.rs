@@ -1,0 +1,1 @@
+//! The Ethos-U NPU in software.

@@ -1,0 +1,1 @@
+//! The NPU1 container.

@@ -1,0 +1,1 @@
+//! Arm's Vela compiler as a tool.

@@ -1,0 +1,1 @@
+//! VeriSilicon VIP NPUs.
