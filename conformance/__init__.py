@@ -1,0 +1,1 @@
+"""Conformance suite generator: quantised TFLite models, made without TensorFlow."""
