@@ -25,7 +25,7 @@ INPUT_QUANT = Quant(as_float32(1 / 255), -128)  # pixels as real numbers in 0..1
 
 
 def network() -> list[Layer]:
-    """About 2 300 weights."""
+    """About 2 100 weights."""
     return [
         Layer("conv", (3, 3), channels=16, relu=True),
         Layer("depthwise", (3, 3), (2, 2), relu=True),

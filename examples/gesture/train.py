@@ -27,7 +27,7 @@ INPUT_QUANT = Quant(4.0 / 32768)
 
 
 def network() -> list[Layer]:
-    """About 2 600 weights; the readings lie along the width."""
+    """About 2 500 weights; the readings lie along the width."""
     return [
         Layer("conv", (1, 5), (1, 2), channels=12, relu=True),
         Layer("depthwise", (1, 5), relu=True),
