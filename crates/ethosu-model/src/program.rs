@@ -1,0 +1,129 @@
+//! A command stream, decoded and checked as far as that needs no data.
+
+use ethosu_isa::{Accelerator, Command, Decoder};
+
+use crate::operation::{Convolution, Dma, Elementwise, Operation, Pooling};
+use crate::registers::Registers;
+use crate::stop::{Cause, Stop};
+use crate::table::TableMemory;
+
+/// How much a stream may ask for before it is refused: a hostile one costs no more time or memory than this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Multiply-accumulates, elements and bytes of one run, added up.
+    pub work: u64,
+    /// Elements of one feature map.
+    pub map_elements: u64,
+}
+
+impl Default for Limits {
+    /// About a thousand inferences of MobileNetV2, and maps fifty times its largest.
+    fn default() -> Self {
+        Self { work: 1 << 38, map_elements: 1 << 26 }
+    }
+}
+
+/// An operation and where its command lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Byte offset of the command in the stream.
+    pub offset: usize,
+    /// What it does.
+    pub operation: Operation,
+}
+
+/// A whole command stream.
+///
+/// Waits, interrupts and PMU commands change no value and have no step: operations run to completion in stream order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    accelerator: Accelerator,
+    steps: Vec<Step>,
+    tables: TableMemory,
+}
+
+impl Program {
+    /// Decodes a bare command stream (words from the first to NPU_OP_STOP, without a COP header).
+    ///
+    /// # Errors
+    /// [`Stop`] at the first command that can't be decoded, depends on a register that was never set, has a form that isn't
+    /// modelled, or exceeds the limits.
+    pub fn decode(stream: &[u8], accelerator: Accelerator, limits: &Limits) -> Result<Self, Stop> {
+        let Some(tables) = TableMemory::new(accelerator) else {
+            let cause =
+                Cause::not_modelled("the accelerator", accelerator.macs(), "U55 and U65 are modelled");
+            return Err(Stop { offset: 0, operation: "the stream", cause });
+        };
+        let mut registers = Registers::new();
+        let mut steps = Vec::new();
+        let mut work = 0u64;
+        for instruction in Decoder::new(stream, accelerator.product()) {
+            let instruction = instruction.map_err(|error| Stop {
+                offset: error.offset(),
+                operation: "the command",
+                cause: Cause::Decode(error),
+            })?;
+            let stop =
+                |cause| Stop { offset: instruction.offset, operation: instruction.command.name(), cause };
+            let operation = match instruction.command {
+                Command::Conv => {
+                    Operation::Convolution(Convolution::new(&registers, accelerator, false).map_err(stop)?)
+                }
+                Command::Depthwise => {
+                    Operation::Convolution(Convolution::new(&registers, accelerator, true).map_err(stop)?)
+                }
+                Command::Pool(mode) => Operation::Pooling(Pooling::new(&registers, mode).map_err(stop)?),
+                Command::Elementwise(mode) => {
+                    Operation::Elementwise(Elementwise::new(&registers, mode).map_err(stop)?)
+                }
+                Command::DmaStart => Operation::Dma(Dma::new(&registers).map_err(stop)?),
+                Command::DmaWait { .. }
+                | Command::KernelWait { .. }
+                | Command::PmuMask { .. }
+                | Command::Irq { .. } => continue,
+                Command::Stop { .. } => return Ok(Self { accelerator, steps, tables }),
+                ref register => {
+                    if registers.apply(register) {
+                        continue;
+                    }
+                    return Err(stop(Cause::not_modelled(
+                        "the command",
+                        0,
+                        "it belongs to no U55 or U65 stream",
+                    )));
+                }
+            };
+            if operation.largest_map() > limits.map_elements {
+                let what = format!("a feature map of {} elements", operation.largest_map());
+                return Err(stop(Cause::WorkLimit { what, limit: limits.map_elements }));
+            }
+            work = work.saturating_add(operation.work());
+            if work > limits.work {
+                let what = format!("{} multiply-accumulates, elements or bytes here", operation.work());
+                return Err(stop(Cause::WorkLimit { what, limit: limits.work }));
+            }
+            steps.push(Step { offset: instruction.offset, operation });
+        }
+        Err(Stop { offset: stream.len(), operation: "the stream", cause: Cause::Endless })
+    }
+
+    /// What the stream was decoded for.
+    pub fn accelerator(&self) -> Accelerator {
+        self.accelerator
+    }
+
+    /// The table memory before the run: nothing loaded.
+    pub(crate) fn tables(&self) -> TableMemory {
+        self.tables.clone()
+    }
+
+    /// Its operations in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// All operations' [`work`](Operation::work).
+    pub fn work(&self) -> u64 {
+        self.steps.iter().map(|step| step.operation.work()).sum()
+    }
+}

@@ -1,0 +1,153 @@
+//! The look-up tables in the NPU's own memory.
+
+use ethosu_isa::Accelerator;
+
+use crate::stop::Cause;
+
+/// Bytes of SHRAM that tables may occupy: its last two banks (Vela 5.2.0, ethos_u55.cpp, `LUT` bank reservation).
+const TABLE_BYTES: usize = 2048;
+/// Bytes from a table slot to the next.
+const SLOT_BYTES: usize = 256;
+
+/// How a table's bytes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableShape {
+    /// 256 signed bytes, indexed by value + 128.
+    Signed8,
+    /// 256 unsigned bytes.
+    Unsigned8,
+    /// 512 pairs of 16-bit base and slope, interpolated over 128 steps.
+    Interpolated16,
+    /// 256 32-bit values, indexed by an 8-bit value + 128.
+    Wide32,
+}
+
+impl TableShape {
+    /// Bytes the table has.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Signed8 | Self::Unsigned8 => 256,
+            Self::Interpolated16 => 2048,
+            Self::Wide32 => 1024,
+        }
+    }
+}
+
+/// The part of SHRAM where tables live. What no DMA has written can't be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableMemory {
+    bytes: [u8; TABLE_BYTES],
+    loaded: [bool; TABLE_BYTES],
+    /// SHRAM address of the first byte.
+    start: u64,
+}
+
+impl TableMemory {
+    /// The table memory of an accelerator, nothing loaded. `None` on U85, whose tables lie elsewhere.
+    pub(crate) fn new(accelerator: Accelerator) -> Option<Self> {
+        let start = u64::from(accelerator.shram_bytes()?) - TABLE_BYTES as u64;
+        Some(Self { bytes: [0; TABLE_BYTES], loaded: [false; TABLE_BYTES], start })
+    }
+
+    /// Whether a table of this shape may begin at this slot.
+    pub(crate) fn holds(slot: u8, shape: TableShape) -> bool {
+        let start = usize::from(slot) * SLOT_BYTES;
+        start % shape.bytes() == 0 && start + shape.bytes() <= TABLE_BYTES
+    }
+
+    /// Where a DMA to the internal address `address` would land, if all of it lies in the table memory.
+    pub(crate) fn span(&self, address: u64, length: u64) -> Option<std::ops::Range<usize>> {
+        let start = address.checked_sub(self.start)?;
+        let end = start.checked_add(length)?;
+        (end <= TABLE_BYTES as u64).then_some(start as usize..end as usize)
+    }
+
+    /// Loads bytes at a span from [`span`](Self::span).
+    pub(crate) fn load(&mut self, span: std::ops::Range<usize>, bytes: &[u8]) {
+        self.bytes[span.clone()].copy_from_slice(bytes);
+        self.loaded[span].fill(true);
+    }
+
+    /// The bytes of the table in a slot.
+    ///
+    /// # Errors
+    /// [`Cause::NotModelled`] if a part of it was never loaded.
+    pub(crate) fn table(&self, slot: u8, shape: TableShape) -> Result<&[u8], Cause> {
+        let start = usize::from(slot) * SLOT_BYTES;
+        let span = start..start + shape.bytes();
+        if !self.loaded[span.clone()].iter().all(|&loaded| loaded) {
+            return Err(Cause::not_modelled("ACTIVATION table", slot, "no DMA has loaded all of it"));
+        }
+        Ok(&self.bytes[span])
+    }
+
+    /// The table's answer for a value already clamped to the index type.
+    pub(crate) fn look_up(&self, slot: u8, shape: TableShape, value: i64) -> Result<i64, Cause> {
+        let table = self.table(slot, shape)?;
+        Ok(match shape {
+            TableShape::Signed8 => i64::from(table[(value + 128) as usize] as i8),
+            TableShape::Unsigned8 => i64::from(table[value as usize]),
+            TableShape::Wide32 => {
+                let at = 4 * (value + 128) as usize;
+                i64::from(i32::from_le_bytes(table[at..at + 4].try_into().expect("four bytes")))
+            }
+            TableShape::Interpolated16 => {
+                let at = 4 * ((value + 0x8000) >> 7) as usize;
+                let base = i64::from(i16::from_le_bytes([table[at], table[at + 1]]));
+                // The stored slope counts: Vela's last entry isn't the difference to a next one.
+                let slope = i64::from(i16::from_le_bytes([table[at + 2], table[at + 3]]));
+                (base + ((slope * (value & 127) + 64) >> 7)).clamp(i16::MIN.into(), i16::MAX.into())
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_lie_at_the_end_of_shram() {
+        let memory = TableMemory::new(Accelerator::U55_128).unwrap();
+        assert_eq!(memory.span(22 * 1024, 256), Some(0..256));
+        assert_eq!(memory.span(24 * 1024 - 16, 16), Some(2032..2048));
+        assert_eq!(memory.span(24 * 1024 - 16, 17), None);
+        assert_eq!(memory.span(0, 16), None);
+        assert_eq!(memory.span(u64::MAX, 16), None);
+        assert!(TableMemory::new(Accelerator::U85_256).is_none());
+    }
+
+    #[test]
+    fn a_table_that_was_never_loaded_is_not_read() {
+        let mut memory = TableMemory::new(Accelerator::U55_256).unwrap();
+        memory.load(0..255, &[1; 255]);
+        assert!(memory.look_up(0, TableShape::Signed8, 0).is_err());
+        memory.load(255..256, &[0x80]);
+        assert_eq!(memory.look_up(0, TableShape::Signed8, 127), Ok(-128));
+        assert_eq!(memory.look_up(0, TableShape::Signed8, -128), Ok(1));
+        assert_eq!(memory.look_up(0, TableShape::Unsigned8, 255), Ok(128));
+    }
+
+    #[test]
+    fn sixteen_bit_tables_interpolate() {
+        let mut memory = TableMemory::new(Accelerator::U55_256).unwrap();
+        let entries = (0..512i32).flat_map(|i| {
+            let base = ((i - 256) * 64) as i16;
+            [base.to_le_bytes(), 64i16.to_le_bytes()].concat()
+        });
+        memory.load(0..2048, &entries.collect::<Vec<_>>());
+        for value in [-32768i64, -1, 0, 1, 2, 3, 100, 32767] {
+            assert_eq!(memory.look_up(0, TableShape::Interpolated16, value), Ok((value + 1) >> 1), "{value}");
+        }
+    }
+
+    #[test]
+    fn slots_hold_what_fits() {
+        assert!(TableMemory::holds(7, TableShape::Signed8) && !TableMemory::holds(8, TableShape::Signed8));
+        assert!(TableMemory::holds(4, TableShape::Wide32) && !TableMemory::holds(1, TableShape::Wide32));
+        assert!(
+            TableMemory::holds(0, TableShape::Interpolated16)
+                && !TableMemory::holds(1, TableShape::Interpolated16)
+        );
+    }
+}
