@@ -3,7 +3,7 @@
 use crate::fields::*;
 use crate::fields85::*;
 use crate::operand::{
-    Address, Codec, Fault, FieldValue, Stride, Visitor, all, fields, old_new, one, param, payload,
+    Address, Codec, Either, Fault, FieldValue, Stride, Visitor, all, fields, old_new, one, param, payload,
     signed_param, signed_payload,
 };
 use crate::product::{Product, Products};
@@ -169,7 +169,7 @@ commands! {
     0x0107 ALL "NPU_SET_IFM_UPSCALE" "Upscaling of the input." IfmUpscale(Upscale = one("mode", 2));
     0x0108 U85 "NPU_SET_IFM_BROADCAST" "Broadcasting of the input." IfmBroadcast85(Broadcast85 = fields());
     0x0109 ALL "NPU_SET_IFM_ZERO_POINT" "Zero point of the input; its 16 bits have the sign of the input's type."
-        IfmZeroPoint(u16 = param("zero_point", all(16)));
+        IfmZeroPoint(u16 = Either("zero_point"));
     0x010A ALL "NPU_SET_IFM_WIDTH0_M1" "Columns of tiles 0 and 2 of the input, minus one."
         IfmWidth0M1(u16 = param("width_m1", all(16)));
     0x010B ALL "NPU_SET_IFM_HEIGHT0_M1" "Rows of tile 0 of the input, minus one."
@@ -192,7 +192,7 @@ commands! {
     0x0117 ALL "NPU_SET_OFM_BLK_DEPTH_M1" "Channels of an output block, minus one."
         OfmBlkDepthM1(u16 = param("depth_m1", old_new(7, 10)));
     0x0118 ALL "NPU_SET_OFM_ZERO_POINT" "Zero point of the output; its 16 bits have the sign of the output's type."
-        OfmZeroPoint(u16 = param("zero_point", all(16)));
+        OfmZeroPoint(u16 = Either("zero_point"));
     0x011A ALL "NPU_SET_OFM_WIDTH0_M1" "Columns of tiles 0 and 2 of the output, minus one."
         OfmWidth0M1(u16 = param("width_m1", all(16)));
     0x011B ALL "NPU_SET_OFM_HEIGHT0_M1" "Rows of tile 0 of the output, minus one."
@@ -213,9 +213,9 @@ commands! {
     0x0125 U55_U65 "NPU_SET_ACTIVATION" "What the output stage applies." Activation(Activation = fields());
     0x0125 U85 "NPU_SET_ACTIVATION" "What the output stage applies." Activation85(Activation85 = fields());
     0x0126 ALL "NPU_SET_ACTIVATION_MIN" "Lowest output; its 16 bits have the sign of the output's type."
-        ActivationMin(u16 = param("clip_boundary", all(16)));
+        ActivationMin(u16 = Either("clip_boundary"));
     0x0127 ALL "NPU_SET_ACTIVATION_MAX" "Highest output; its 16 bits have the sign of the output's type."
-        ActivationMax(u16 = param("clip_boundary", all(16)));
+        ActivationMax(u16 = Either("clip_boundary"));
     0x0128 ALL "NPU_SET_WEIGHT_REGION" "Base pointer of the weights." WeightRegion(u8 = param("region", all(3)));
     0x0129 ALL "NPU_SET_SCALE_REGION" "Base pointer of the scale stream." ScaleRegion(u8 = param("region", all(3)));
     0x012A U85 "NPU_SET_RESIZE_X_SCALE_N_M1" "Numerator of the horizontal scale, minus one."
@@ -241,11 +241,11 @@ commands! {
     0x0180 U55_U65 "NPU_SET_IFM2_BROADCAST" "Broadcasting of the second input." Ifm2Broadcast(Ifm2Broadcast = fields());
     0x0180 U85 "NPU_SET_IFM2_BROADCAST" "Broadcasting of the second input." Ifm2Broadcast85(Broadcast85 = fields());
     0x0181 U55_U65 "NPU_SET_IFM2_SCALAR" "The second input where it is a scalar; its 16 bits have the sign of its type."
-        Ifm2Scalar(u16 = param("scalar", all(16)));
+        Ifm2Scalar(u16 = Either("scalar"));
     0x0185 U55_U65 "NPU_SET_IFM2_PRECISION" "Type and layout of the second input." Ifm2Precision(Ifm2Precision = fields());
     0x0185 U85 "NPU_SET_IFM2_PRECISION" "Type and layout of the second input." Ifm2Precision85(IfmPrecision85 = fields());
     0x0189 ALL "NPU_SET_IFM2_ZERO_POINT" "Zero point of the second input; its 16 bits have the sign of its type."
-        Ifm2ZeroPoint(u16 = param("zero_point", all(16)));
+        Ifm2ZeroPoint(u16 = Either("zero_point"));
     0x018A ALL "NPU_SET_IFM2_WIDTH0_M1" "Columns of tiles 0 and 2 of the second input, minus one."
         Ifm2Width0M1(u16 = param("width_m1", all(16)));
     0x018B ALL "NPU_SET_IFM2_HEIGHT0_M1" "Rows of tile 0 of the second input, minus one."

@@ -245,3 +245,126 @@ impl fmt::Display for DecodeError {
 }
 
 impl core::error::Error for DecodeError {}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use proptest::prelude::*;
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    use super::*;
+
+    fn first(words: &[u32], product: Product) -> Result<Command, DecodeError> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        Decoder::new(&bytes, product).next().unwrap().map(|instruction| instruction.command)
+    }
+
+    #[test]
+    fn faults_name_command_offset_and_field() {
+        let text = |words: &[u32], product| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let mut decoder = Decoder::new(&bytes, product);
+            let error = decoder.find_map(Result::err).unwrap();
+            assert!(decoder.next().is_none(), "goes on after {error}");
+            error.to_string()
+        };
+        let pad = 0x0004_0100;
+        for (words, product, expected) in [
+            (&[pad, 0x0000_0004][..], Product::U55, "0x000004: unknown command word 0x00000004"),
+            (&[pad, 0x0000_0403], Product::U55, "0x000004: unknown command word 0x00000403"),
+            (&[pad, 0x0000_8100], Product::U55, "0x000004: unknown command word 0x00008100"),
+            (&[pad, 0x0000_0123], Product::U55, "0x000004: NPU_SET_PARALLEL_MODE doesn't exist on ethos-u55"),
+            (&[pad, 0x0000_010D], Product::U85, "0x000004: NPU_SET_IFM_IB_END doesn't exist on ethos-u85"),
+            (&[pad, 0x0080_0100], Product::U55, "0x000004: NPU_SET_IFM_PAD_TOP sets reserved bits 0x80"),
+            (&[pad, 0x0001_0002], Product::U55, "0x000004: NPU_OP_CONV sets reserved bits 0x1"),
+            (&[pad, 0x0003_0005], Product::U55, "0x000004: NPU_OP_POOL field mode can't be 0x3"),
+            (
+                &[pad, 0xC001_0105],
+                Product::U55,
+                "0x000004: NPU_SET_IFM_PRECISION field rounding can't be 0x3",
+            ),
+            (
+                &[pad, 0xC001_0114],
+                Product::U65,
+                "0x000004: NPU_SET_OFM_PRECISION field rounding can't be 0x3",
+            ),
+            (
+                &[pad, 0x0200_0130],
+                Product::U55,
+                "0x000004: NPU_SET_DMA0_SRC_REGION field stride_mode can't be 0x1",
+            ),
+            (&[pad, 0x0001_4000, 0], Product::U55, "0x000004: NPU_SET_IFM_BASE0 sets reserved bits 0x1"),
+            (
+                &[pad, 0x0001_4024, 1 << 31],
+                Product::U85,
+                "0x000004: NPU_SET_OFM_SCALE sets reserved bits 0x800000000000",
+            ),
+            (&[pad, 0x0009_0108], Product::U85, "0x000004: NPU_SET_IFM_BROADCAST field scalar can't be 0x9"),
+            (
+                &[pad, 0x0000_4000],
+                Product::U55,
+                "0x000004: the stream ends before the payload of command word 0x00004000",
+            ),
+        ] {
+            assert_eq!(text(words, product), expected);
+        }
+        let odd = Decoder::new(&[0; 7], Product::U55).next().unwrap().unwrap_err();
+        assert_eq!(odd, DecodeError::Length { bytes: 7 });
+        assert_eq!(odd.offset(), 4);
+        assert!(Decoder::new(&[], Product::U55).next().is_none());
+    }
+
+    #[test]
+    fn strides_are_signed() {
+        for (words, product, stride) in [
+            ([0x0000_4015, 320], Product::U55, 320),
+            ([0x0000_4015, 0xFFFF_FFF4], Product::U55, -12),
+            ([0x00FF_4015, 0xFFFF_FFF4], Product::U55, -12),
+            ([0x00FF_4015, 0xFFFF_FFF4], Product::U65, -12),
+            ([0x0000_4015, 0xFFFF_FFF4], Product::U65, 0xFFFF_FFF4),
+            ([0x0080_4015, 0], Product::U85, -1 << 39),
+        ] {
+            assert_eq!(first(&words, product), Ok(Command::OfmStrideY(stride)), "{words:x?} on {product}");
+        }
+        for words in [[0x00FF_4015, 12], [0x0001_4015, 12], [0x0100_4015, 12]] {
+            assert!(matches!(first(&words, Product::U55), Err(DecodeError::Reserved { .. })), "{words:x?}");
+        }
+    }
+
+    /// Bytes that often are commands: the code comes from a list, the operand from anywhere.
+    fn streams() -> impl Strategy<Value = Vec<u8>> {
+        let codes: Vec<u32> = crate::command::ROWS.iter().map(|(code, ..)| *code).collect();
+        let word = prop_oneof![
+            any::<u32>(),
+            (prop::sample::select(codes), any::<u16>(), 0..16_u32)
+                .prop_map(|(code, operand, shift)| code | u32::from(operand >> shift) << 16),
+        ];
+        (prop::collection::vec(word, 0..64), prop::collection::vec(any::<u8>(), 0..4))
+            .prop_map(|(words, tail)| words.into_iter().flat_map(u32::to_le_bytes).chain(tail).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in streams(), product in prop::sample::select(&Product::ALL[..])) {
+            let mut expected = 0;
+            for result in Decoder::new(&bytes, product) {
+                match result {
+                    Ok(instruction) => {
+                        prop_assert_eq!(instruction.offset, expected);
+                        expected += instruction.words.bytes();
+                        prop_assert!(expected <= bytes.len());
+                        prop_assert!(instruction.to_string().contains(instruction.command.name()));
+                        let again = instruction.command.encode(product).unwrap();
+                        prop_assert_eq!(again.decode(product), Ok(instruction.command));
+                    }
+                    Err(error) => {
+                        prop_assert!(error.offset() <= bytes.len());
+                        expected = bytes.len();
+                    }
+                }
+            }
+            prop_assert_eq!(expected, bytes.len());
+        }
+    }
+}

@@ -19,10 +19,12 @@
 mod accelerator;
 mod command;
 mod decode;
+mod disasm;
 mod encode;
 mod fields;
 mod fields85;
 mod operand;
+mod payload;
 mod product;
 
 pub use accelerator::{Accelerator, Block, ConfigWordError, ParseAcceleratorError};
@@ -32,4 +34,8 @@ pub use encode::EncodeError;
 pub use fields::*;
 pub use fields85::*;
 pub use operand::FieldValue;
+pub use payload::{
+    ArchVersion, COP1_HEADER_BYTES, Cop2Metadata, MAX_STREAM_WORDS, Payload, PayloadError, PayloadKind,
+    cop1_header,
+};
 pub use product::Product;

@@ -18,6 +18,8 @@ pub enum FieldValue {
     Signed(i64),
     /// An address or a length to compare with a memory map; shown in hex.
     Address(u64),
+    /// Sixteen bits whose sign another register decides.
+    Either(u16),
     /// Yes or no.
     Flag(bool),
     /// One of a list of names.
@@ -30,6 +32,8 @@ impl fmt::Display for FieldValue {
             FieldValue::Unsigned(value) => write!(f, "{value}"),
             FieldValue::Signed(value) => write!(f, "{value}"),
             FieldValue::Address(value) => write!(f, "{value:#x}"),
+            FieldValue::Either(value) if value < 0x8000 => write!(f, "{value}"),
+            FieldValue::Either(value) => write!(f, "{value} or {}", value as i16),
             FieldValue::Flag(value) => f.write_str(if value { "yes" } else { "no" }),
             FieldValue::Name(name) => f.write_str(name),
         }
@@ -123,6 +127,25 @@ impl<T: Copy + TryFrom<u64> + Into<u64>> Codec for Uint<T> {
 
     fn visit(&self, value: T, visitor: Visitor<'_>) {
         visitor(self.field, FieldValue::Unsigned(value.into()));
+    }
+}
+
+/// Sixteen bits of the parameter whose sign another register decides.
+pub(crate) struct Either(pub(crate) &'static str);
+
+impl Codec for Either {
+    type Value = u16;
+
+    fn read(&self, bits: u64, _product: Product) -> Result<u16, Fault> {
+        u16::try_from(bits).map_err(|_| Fault::Reserved(bits & !0xFFFF))
+    }
+
+    fn write(&self, value: u16, _product: Product) -> Result<u64, Fault> {
+        Ok(value.into())
+    }
+
+    fn visit(&self, value: u16, visitor: Visitor<'_>) {
+        visitor(self.0, FieldValue::Either(value));
     }
 }
 
