@@ -177,6 +177,9 @@ pub fn decode(bytes: &[u8], needed: usize) -> Result<Vec<i16>, WeightFault> {
             let entries = (0..if size > 0 { size + 1 } else { 0 }).map(|_| bits.take(width)).collect();
             palette = Some(Palette { entries, direct_offset, bits: width });
         }
+        if bits.overrun {
+            return Err(WeightFault::Short { found: weights.len(), needed });
+        }
         let palette = palette.as_ref().ok_or(WeightFault::NoPalette { bit: start })?;
         let uncompressed = divisor == 7;
         slice.header = SliceHeader {
@@ -390,7 +393,7 @@ mod tests {
     fn undefined_headers_are_refused() {
         let slice = |zero, weight, new_palette| {
             let mut writer = Writer::default();
-            writer.put(zero, 3).put(0, 15).put(weight, 3).put(0, 1).put(new_palette, 1).put(0, 64 - 23);
+            writer.put(zero, 3).put(0, 15).put(weight, 3).put(0, 1).put(new_palette, 1).put(0, 32).put(0, 9);
             decode(&writer.bytes(), 1).unwrap_err()
         };
         assert_eq!(slice(4, 0, 1), WeightFault::ZeroDivisor { bit: 0, found: 4 });

@@ -134,7 +134,10 @@ impl WeightOrder {
                                             for input in 0..in_ublock {
                                                 let i = in_block + in_outer + in_inner + input;
                                                 let weight = stream[element];
-                                                if o < self.ofm_depth && i < self.ifm_depth && y < height {
+                                                if out_ublock + out < outputs
+                                                    && i < self.ifm_depth
+                                                    && y < height
+                                                {
                                                     place(o, sub_y + y, sub_x + x, i, weight);
                                                 } else if weight != 0 {
                                                     return Err(WeightFault::Padding {
