@@ -1,0 +1,51 @@
+//! Arm's compiler as a tool for the tests of this crate.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ethosu_isa::Accelerator;
+
+/// Where Vela 5.2.0 is: the environment variable `NPUKIT_VELA`. Where it isn't set, says what is skipped.
+pub(crate) fn executable() -> Option<PathBuf> {
+    let found = std::env::var_os("NPUKIT_VELA").map(PathBuf::from);
+    if found.is_none() {
+        eprintln!("skipped: NPUKIT_VELA doesn't name the Vela executable");
+    }
+    found
+}
+
+/// What Vela made of a model.
+pub(crate) struct Compiled {
+    /// Its standard output, with the disassembly.
+    pub(crate) text: String,
+    /// The `_vela.tflite` file.
+    pub(crate) file: Vec<u8>,
+}
+
+/// Compiles `model` into a folder of its own below `scratch`; an error says what Vela said last.
+pub(crate) fn compile(
+    vela: &Path,
+    model: &Path,
+    accelerator: Accelerator,
+    options: &[&str],
+    scratch: &Path,
+) -> Result<Compiled, String> {
+    let stem = model.file_stem().expect("a model has a name").to_string_lossy().into_owned();
+    let folder = scratch.join(format!("{stem}-{accelerator}{}", options.concat()));
+    let output = Command::new(vela)
+        .args(["--verbose-register-command-stream", "--accelerator-config", accelerator.name()])
+        .args(options)
+        .arg("--output-dir")
+        .arg(&folder)
+        .arg(model)
+        .output()
+        .map_err(|error| format!("{}: {error}", vela.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let result = std::fs::read(folder.join(format!("{stem}_vela.tflite"))).map_err(|error| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("{}: {error}; {said}", output.status)
+    });
+    // Keep the scratch folder small: a run makes a hundred of these.
+    let _ = std::fs::remove_dir_all(&folder);
+    Ok(Compiled { text, file: result? })
+}
