@@ -197,7 +197,12 @@ impl<'a> Table<'a> {
         Ok(Some(Tables { data: self.data, what, first: at + 4, count }))
     }
 
-    /// Where the vector of 32-bit numbers in field `slot` is referred to: the position of the reference itself.
+    /// Where the first of the numbers in field `slot` lies in the file.
+    pub(super) fn numbers_position(&self, what: &'static str, slot: usize) -> Result<Option<usize>, Fault> {
+        Ok(self.reference(what, slot)?.map(|at| at + 4))
+    }
+
+    /// Where field `slot` lies in the file: for a vector, the position of the reference to it.
     pub(super) fn reference_position(&self, what: &'static str, slot: usize) -> Result<Option<usize>, Fault> {
         self.field(what, slot)
     }

@@ -22,7 +22,7 @@ use std::fmt;
 
 use flatbuffer::{Fault, Table, Tables};
 
-pub use edit::with_outputs;
+pub use edit::{with_batch_of_one, with_outputs};
 pub use flatbuffer::{Numbers, Scalar};
 pub use operators::{BuiltinOperator, DataType};
 
@@ -80,6 +80,12 @@ pub enum Error {
         tensor: usize,
         /// Its number of axes.
         rank: usize,
+    },
+    /// The same bytes give the shape of a constant and of a tensor whose batch size is open.
+    #[error("tensor {tensor} is a constant but shares its shape with a tensor of open batch size")]
+    SharedShape {
+        /// The constant's index.
+        tensor: usize,
     },
     /// The file's lists overlap so much that reading them would take more memory than an honest file needs.
     #[error("damaged: its lists add up to more than the file's 0x{file_bytes:x} bytes can hold")]
