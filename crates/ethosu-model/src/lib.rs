@@ -17,8 +17,9 @@
 //!
 //! What the model does not know it refuses by name ([`Stop`], [`NotModelled`]); it never computes something plausible instead. What
 //! a real NPU would report as a bus, parse or weight-decoder fault is told apart from that by [`Stop::is_fault`].
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod fast;
 mod map;
 mod memory;
 mod native;
@@ -33,7 +34,7 @@ mod table;
 pub mod weights;
 
 pub use map::{Extent, FeatureMap, Volume};
-pub use memory::{BusFault, Memory, REGIONS};
+pub use memory::{BusFault, Memory, REGIONS, Side};
 pub use operation::{
     Convolution, Dma, Elementwise, Operand, OperandScaling, Operation, Pooling, Stream, Window,
 };

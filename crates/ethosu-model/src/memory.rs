@@ -147,6 +147,37 @@ impl Memory {
         }
     }
 
+    /// The layout alone: which regions there are, their sizes and kinds. No bytes are kept of writable ones.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            regions: self.regions,
+            storages: self
+                .storages
+                .iter()
+                .map(|storage| match storage {
+                    Storage::Constant(bytes) => Layout::Constant(Arc::clone(bytes)),
+                    Storage::Writable(bytes) => Layout::Writable(bytes.len()),
+                })
+                .collect(),
+        }
+    }
+
+    /// Whether the memory is laid out as `shape` says, its constants the same bytes.
+    pub(crate) fn has_shape(&self, shape: &Shape) -> bool {
+        self.regions == shape.regions
+            && self.storages.len() == shape.storages.len()
+            && self.storages.iter().zip(&shape.storages).all(|pair| match pair {
+                (Storage::Constant(a), Layout::Constant(b)) => Arc::ptr_eq(a, b),
+                (Storage::Writable(bytes), Layout::Writable(size)) => bytes.len() == *size,
+                _ => false,
+            })
+    }
+
+    /// Whether a region is bound to bytes that no command may write.
+    pub fn is_constant(&self, region: u8) -> bool {
+        matches!(self.storage(region), Some(Storage::Constant(_)))
+    }
+
     /// Whether two regions are the same bytes.
     pub fn same(&self, a: u8, b: u8) -> bool {
         let index = |region: u8| self.regions.get(usize::from(region)).copied().flatten();
@@ -173,6 +204,49 @@ impl Memory {
         let all = self.bytes_mut(region).ok_or(BusFault::ReadOnly { region, offset })?;
         Ok(&mut all[range])
     }
+
+    /// Copies bytes from one (region, offset) to another, as if all were read before any is written.
+    ///
+    /// # Errors
+    /// [`BusFault`] as for [`read`](Self::read) and [`write`](Self::write), and the side that refused.
+    pub fn copy(&mut self, from: (u8, i64), to: (u8, i64), bytes: u64) -> Result<(), (Side, BusFault)> {
+        self.read(from.0, from.1, bytes).map_err(|fault| (Side::Source, fault))?;
+        self.write(to.0, to.1, bytes).map_err(|fault| (Side::Destination, fault))?;
+        let (source, destination) = (from.1 as usize, to.1 as usize);
+        let length = bytes as usize;
+        let (Some(from), Some(to)) = (self.regions[usize::from(from.0)], self.regions[usize::from(to.0)])
+        else {
+            return Ok(());
+        };
+        if let Ok([from, Storage::Writable(to)]) = self.storages.get_disjoint_mut([from, to]) {
+            to[destination..destination + length].copy_from_slice(&from.bytes()[source..source + length]);
+        } else if let Some(Storage::Writable(same)) = self.storages.get_mut(to) {
+            same.copy_within(source..source + length, destination);
+        }
+        Ok(())
+    }
+}
+
+/// How a [`Memory`] is laid out.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    regions: [Option<usize>; REGIONS],
+    storages: Vec<Layout>,
+}
+
+#[derive(Debug, Clone)]
+enum Layout {
+    Constant(Arc<[u8]>),
+    Writable(usize),
+}
+
+/// A side of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What is read.
+    Source,
+    /// What is written.
+    Destination,
 }
 
 fn range(region: u8, offset: i64, bytes: u64, size: usize) -> Result<std::ops::Range<usize>, BusFault> {

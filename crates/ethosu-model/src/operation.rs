@@ -75,6 +75,8 @@ pub struct Stream {
     pub scale_base: u64,
     /// WEIGHT or WEIGHT1.
     pub name: &'static str,
+    /// SCALE or SCALE1.
+    pub scale_name: &'static str,
 }
 
 /// A convolution.
@@ -444,6 +446,7 @@ impl Convolution {
                     weight_length: registers.weight_length.get()?,
                     scale_base: registers.scale_base.get()?,
                     name: "WEIGHT",
+                    scale_name: "SCALE",
                 }
             } else {
                 Stream {
@@ -452,6 +455,7 @@ impl Convolution {
                     weight_length: registers.weight1_length.get()?,
                     scale_base: registers.scale1_base.get()?,
                     name: "WEIGHT1",
+                    scale_name: "SCALE1",
                 }
             });
         }

@@ -189,6 +189,14 @@ impl OutputStage {
         }
     }
 
+    /// Zero point and limits, where the stage adds the one and clamps to the others (before a table, if it has one).
+    pub(crate) fn clamp(&self) -> Option<(i64, i64, i64)> {
+        match self.kind {
+            Kind::Clamp { low, high } | Kind::Table { low, high, .. } => Some((self.zero_point, low, high)),
+            Kind::Plain32 | Kind::Tanh | Kind::Sigmoid => None,
+        }
+    }
+
     /// The table the stage reads, if it reads one.
     pub fn table(&self) -> Option<(u8, TableShape)> {
         match self.kind {

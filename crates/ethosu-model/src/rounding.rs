@@ -33,32 +33,34 @@ impl Scale {
 
     /// `value * multiplier / 2^shift`, rounded.
     ///
-    /// `value` must fit 48 bits, which every accumulator does.
-    ///
     /// * `Natural`: half up, towards plus infinity.
     /// * `Truncate`: towards zero.
     /// * `Double`: what TensorFlow Lite's `SaturatingRoundingDoublingHighMul` followed by `RoundingDivideByPOT` gives:
     ///   the first rounding, at bit 31 of the product, goes half up, the second half away from zero. Up to a shift of 31 there
     ///   is no second one and the result is half up.
     pub fn apply(self, value: i64, rounding: Rounding, doubling: DoublingShift) -> i64 {
-        debug_assert!(value.unsigned_abs() < 1 << 48);
-        let shift = u32::from(self.shift);
+        let (positive, negative) = self.rounding_terms(rounding, doubling);
+        // The sign is the value's, before the multiplication.
+        let term = if value < 0 { negative } else { positive };
         let product = i128::from(value) * i128::from(self.multiplier);
-        let half = if shift > 0 { 1i128 << (shift - 1) } else { 0 };
-        let bias = match rounding {
-            Rounding::Natural => half,
-            Rounding::Truncate if value < 0 => (1i128 << shift) - 1,
-            Rounding::Truncate => 0,
-            Rounding::Double if shift > 31 - doubling.0 => {
-                let first = 1i128 << (30 - doubling.0);
-                // The sign is the value's, before the multiplication.
-                if value >= 0 { half + first } else { half - first }
-            }
-            Rounding::Double => half,
-        };
-        // |product| < 2^80, so the quotient fits 64 bits unless the shift is below 17: saturate what no output keeps anyway.
-        let result = (product + bias) >> shift;
+        // The quotient leaves 64 bits only for values and shifts that no output could keep anyway: saturate.
+        let result = (product + i128::from(term)) >> self.shift;
         i64::try_from(result).unwrap_or(if result < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// What is added to the product before the shift rounds it down: for values from 0, and for negative ones.
+    pub(crate) fn rounding_terms(self, rounding: Rounding, doubling: DoublingShift) -> (i64, i64) {
+        let shift = u32::from(self.shift);
+        let half = if shift > 0 { 1i64 << (shift - 1) } else { 0 };
+        match rounding {
+            Rounding::Natural => (half, half),
+            Rounding::Truncate => (0, ((1u64 << shift) - 1) as i64),
+            Rounding::Double if shift > 31 - doubling.0 => {
+                let first = 1i64 << (30 - doubling.0);
+                (half + first, half - first)
+            }
+            Rounding::Double => (half, half),
+        }
     }
 }
 

@@ -68,6 +68,11 @@ impl TableMemory {
         self.loaded[span].fill(true);
     }
 
+    /// Bytes of unknown content are loaded: nothing of the span can be read until known ones are.
+    pub(crate) fn forget(&mut self, span: std::ops::Range<usize>) {
+        self.loaded[span].fill(false);
+    }
+
     /// The bytes of the table in a slot.
     ///
     /// # Errors

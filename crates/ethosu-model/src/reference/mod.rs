@@ -5,13 +5,12 @@
 mod convolution;
 mod elementwise;
 mod pooling;
-mod scales;
 mod taps;
 
-pub(crate) use scales::ChannelScale;
+pub(crate) use elementwise::{binary, unary};
 
 use crate::map::{Extent, FeatureMap, Volume};
-use crate::memory::Memory;
+use crate::memory::{Memory, Side};
 use crate::operation::{Dma, Operation};
 use crate::output::OutputStage;
 use crate::program::Program;
@@ -34,7 +33,11 @@ pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Stop> {
     Ok(())
 }
 
-fn execute(operation: &Operation, memory: &mut Memory, tables: &mut TableMemory) -> Result<(), Cause> {
+pub(crate) fn execute(
+    operation: &Operation,
+    memory: &mut Memory,
+    tables: &mut TableMemory,
+) -> Result<(), Cause> {
     match operation {
         Operation::Convolution(convolution) => {
             let scaled = convolution::compute(convolution, memory)?;
@@ -78,16 +81,16 @@ fn load(map: &FeatureMap, extent: Extent, name: &'static str, memory: &Memory) -
 pub(crate) fn dma(copy: &Dma, memory: &mut Memory, tables: &mut TableMemory) -> Result<(), Cause> {
     let source = i64::try_from(copy.source).unwrap_or(i64::MAX);
     let destination = i64::try_from(copy.destination).unwrap_or(i64::MAX);
-    let bytes = memory.read(copy.source_region, source, copy.length).map_err(Cause::bus("DMA0_SRC"))?;
     match copy.destination_region {
-        Some(region) => {
-            let bytes = bytes.to_vec();
-            memory
-                .write(region, destination, copy.length)
-                .map_err(Cause::bus("DMA0_DST"))?
-                .copy_from_slice(&bytes);
-        }
+        Some(region) => memory
+            .copy((copy.source_region, source), (region, destination), copy.length)
+            .map_err(|(side, fault)| Cause::Bus {
+                access: if side == Side::Source { "DMA0_SRC" } else { "DMA0_DST" },
+                fault,
+            })?,
         None => {
+            let bytes =
+                memory.read(copy.source_region, source, copy.length).map_err(Cause::bus("DMA0_SRC"))?;
             let Some(span) = tables.span(copy.destination, copy.length) else {
                 return Err(Cause::not_modelled(
                     "DMA0_DST",

@@ -1,0 +1,296 @@
+//! Convolutions and depthwise convolutions, their weights packed for a kernel.
+
+use ethosu_isa::ElementSize;
+
+use super::kernels::{BLOCKS_TOGETHER, Convolve, Depthwise, Element, Isa, Results, Segment};
+use super::output::Output;
+use super::requant::{LANES, RequantBlock};
+use super::scratch::{Scratch, Staged};
+use super::stage::{Form, Stage};
+use crate::memory::Memory;
+use crate::operation::{Convolution, Window};
+use crate::rounding::DoublingShift;
+use crate::weights::{ChannelScale, Weights};
+
+/// How staged elements come from an input's bytes.
+#[derive(Debug, Clone, Copy)]
+struct Input {
+    region: u8,
+    bits16: bool,
+    signed: bool,
+}
+
+/// The staged value that stands for zero, and the largest distance of an input from it.
+fn zero_and_reach(window: &Window, staged_bytes: bool) -> (i32, i64) {
+    let map = &window.ifm;
+    let bits = 8 * map.element_bytes() as u32;
+    let (low, high) =
+        if map.signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) };
+    let reach = (map.zero_point - low).abs().max((high - map.zero_point).abs());
+    // Signed bytes are staged with their sign bit turned, as value + 128.
+    let offset = if staged_bytes && map.signed { 128 } else { 0 };
+    (map.zero_point as i32 + offset, reach)
+}
+
+/// A staged element as a kernel wants it.
+pub(super) trait StagedElement: Element {
+    /// Stages a window's input into the scratch buffer of this type.
+    fn stage(stage: &Stage, input: (bool, bool), region: &[u8], out: &mut [Self], pad: i32);
+    fn buffer(scratch: &mut Scratch) -> &mut Staged<Self>;
+}
+
+impl StagedElement for u8 {
+    fn stage(stage: &Stage, (_, signed): (bool, bool), region: &[u8], out: &mut [u8], pad: i32) {
+        let turn = if signed { 0x80 } else { 0 };
+        stage.fill(region, out, pad as u8, |[byte]: [u8; 1]| byte ^ turn);
+    }
+
+    fn buffer(scratch: &mut Scratch) -> &mut Staged<u8> {
+        &mut scratch.bytes
+    }
+}
+
+impl StagedElement for i16 {
+    fn stage(stage: &Stage, (bits16, signed): (bool, bool), region: &[u8], out: &mut [i16], pad: i32) {
+        match (bits16, signed) {
+            (true, _) => stage.fill(region, out, pad as i16, i16::from_le_bytes),
+            (false, true) => stage.fill(region, out, pad as i16, |[byte]: [u8; 1]| i16::from(byte as i8)),
+            (false, false) => stage.fill(region, out, pad as i16, |[byte]: [u8; 1]| i16::from(byte)),
+        }
+    }
+
+    fn buffer(scratch: &mut Scratch) -> &mut Staged<i16> {
+        &mut scratch.words
+    }
+}
+
+/// A planned convolution.
+#[derive(Debug, Clone)]
+pub(super) struct Convolver<T: Element> {
+    stage: Stage,
+    input: Input,
+    pad: i32,
+    /// For a convolution: where groups lie from a pixel's base.
+    segments: Vec<Segment>,
+    /// For a depthwise one: the same, a group at a time.
+    offsets: Vec<usize>,
+    depthwise: bool,
+    weights: Vec<T::Weight>,
+    requant: Vec<RequantBlock>,
+    stride: (usize, usize),
+    output: Output,
+}
+
+/// Pixels whose results are held before they are stored.
+const PIXELS_TOGETHER: usize = 256;
+
+impl<T: StagedElement> Convolver<T> {
+    /// Packs a convolution's weights. `None` if a weight, a scale or a sum doesn't fit what kernels compute with.
+    pub(super) fn new(
+        convolution: &Convolution,
+        weights: &Weights,
+        scales: &[ChannelScale],
+        output: Output,
+        limit: usize,
+    ) -> Option<Self> {
+        let window = &convolution.window;
+        let bits16 = window.ifm.element == ElementSize::Bits16;
+        if window.ifm.element == ElementSize::Bits32 || bits16 && !window.ifm.signed {
+            return None;
+        }
+        let staged_bytes = T::GROUP == 4;
+        let (pad, reach) = zero_and_reach(window, staged_bytes);
+        let form = if convolution.depthwise { Form::Bricks } else { Form::Dense };
+        let stage = Stage::new(window, form, limit)?;
+        let mut requant = vec![RequantBlock::ZERO; scales.len().div_ceil(LANES)];
+        for (o, channel) in scales.iter().enumerate() {
+            let all = weights.output(o);
+            let magnitude: i64 = all.iter().map(|&weight| i64::from(weight).abs()).sum();
+            let sum: i64 = all.iter().map(|&weight| i64::from(weight)).sum();
+            // The accumulator and the result must stay in range whatever the input.
+            let bound = (magnitude * reach).checked_add(channel.bias.abs())?;
+            let bias = (channel.bias - sum * i64::from(pad)) as i32;
+            let block = &mut requant[o / LANES];
+            if !block.set(o % LANES, bias, channel.scale, window.rounding, DoublingShift::RESULT, bound) {
+                return None;
+            }
+        }
+        let mut convolver = Self {
+            stage,
+            input: Input { region: window.ifm.region, bits16, signed: window.ifm.signed },
+            pad,
+            segments: Vec::new(),
+            offsets: Vec::new(),
+            depthwise: convolution.depthwise,
+            weights: Vec::new(),
+            requant,
+            stride: window.stride,
+            output,
+        };
+        if convolution.depthwise {
+            convolver.pack_depthwise(window, weights)?;
+        } else {
+            convolver.pack(window, weights)?;
+        }
+        Some(convolver)
+    }
+
+    /// Weights of a convolution: by groups of input values, for [`LANES`] output channels side by side.
+    fn pack(&mut self, window: &Window, weights: &Weights) -> Option<()> {
+        let depth = window.ifm_extent.depth;
+        // Kernel elements whose inputs lie side by side make one segment.
+        let (pieces, taps) = if window.dilation.1 == 1 { (1, window.kernel.1) } else { (window.kernel.1, 1) };
+        for ky in 0..window.kernel.0 {
+            for piece in 0..pieces {
+                let offset = ky * window.dilation.0 * self.stage.row + piece * window.dilation.1 * depth;
+                self.segments.push(Segment { offset, groups: (taps * depth).div_ceil(T::GROUP) });
+            }
+        }
+        let blocks = self.requant.len();
+        let groups: usize = self.segments.iter().map(|segment| segment.groups).sum();
+        let lane_weights = LANES * T::GROUP;
+        self.weights = vec![T::Weight::default(); groups * blocks * lane_weights];
+        for o in 0..window.ofm_extent.depth {
+            let block = o / LANES;
+            let together = block / BLOCKS_TOGETHER * BLOCKS_TOGETHER;
+            let width = BLOCKS_TOGETHER.min(blocks - together);
+            let strip = together * groups * lane_weights;
+            let mut first = 0;
+            for (index, segment) in self.segments.iter().enumerate() {
+                let (ky, piece) = (index / pieces, index % pieces);
+                for tap in 0..taps {
+                    for (i, &weight) in weights.channels(o, ky, piece * taps + tap).iter().enumerate() {
+                        let element = tap * depth + i;
+                        let group = first + element / T::GROUP;
+                        let at = strip + (group * width + block - together) * lane_weights;
+                        self.weights[at + o % LANES * T::GROUP + element % T::GROUP] = T::weight(weight)?;
+                    }
+                }
+                first += segment.groups;
+            }
+        }
+        Some(())
+    }
+
+    /// Weights of a depthwise convolution: by groups of adjacent columns, for each brick of channels.
+    fn pack_depthwise(&mut self, window: &Window, weights: &Weights) -> Option<()> {
+        let columns = (window.kernel.1 - 1) * window.dilation.1 + 1;
+        let chunks = columns.div_ceil(T::GROUP);
+        for ky in 0..window.kernel.0 {
+            for chunk in 0..chunks {
+                self.offsets.push(ky * window.dilation.0 * self.stage.row + chunk * T::GROUP * LANES);
+            }
+        }
+        let lane_weights = LANES * T::GROUP;
+        let brick = self.offsets.len() * lane_weights;
+        self.weights = vec![T::Weight::default(); self.requant.len() * brick];
+        for o in 0..window.ofm_extent.depth {
+            for ky in 0..window.kernel.0 {
+                for kx in 0..window.kernel.1 {
+                    let column = kx * window.dilation.1;
+                    let group = ky * chunks + column / T::GROUP;
+                    let at =
+                        o / LANES * brick + group * lane_weights + o % LANES * T::GROUP + column % T::GROUP;
+                    self.weights[at] = T::weight(weights.channels(o, ky, kx)[0])?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Elements of the staged input.
+    pub(super) fn staged_elements(&self) -> usize {
+        self.stage.elements()
+    }
+
+    /// Bytes of packed weights.
+    pub(super) fn weight_bytes(&self) -> usize {
+        std::mem::size_of_val(self.weights.as_slice())
+    }
+
+    pub(super) fn run(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
+        let region = memory.bytes(self.input.region).expect("planned regions are bound");
+        let mut staged = T::buffer(scratch).take(self.staged_elements());
+        T::stage(&self.stage, (self.input.bits16, self.input.signed), region, &mut staged, self.pad);
+        let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
+        if self.depthwise {
+            self.run_depthwise(isa, &staged, out, scratch);
+        } else {
+            self.run_convolution(isa, &staged, out, scratch);
+        }
+        T::buffer(scratch).give_back(staged);
+    }
+
+    fn run_convolution(&self, isa: Isa, staged: &[T], out: &mut [u8], scratch: &mut Scratch) {
+        let extent = self.output.store.extent;
+        let pixel_values = self.requant.len() * LANES;
+        let rows_together = (PIXELS_TOGETHER / extent.width).clamp(1, extent.height);
+        let step = self.stride.1 * self.stage.row / self.stage.columns;
+        for first in (0..extent.height).step_by(rows_together) {
+            let rows = first..(first + rows_together).min(extent.height);
+            scratch.pixels.clear();
+            for y in rows.clone() {
+                let row = y * self.stride.0 * self.stage.row;
+                scratch.pixels.extend((0..extent.width).map(|x| row + x * step));
+            }
+            let values = scratch.pixels.len() * pixel_values;
+            let work = |results| Convolve {
+                staged,
+                pixels: &scratch.pixels,
+                segments: &self.segments,
+                weights: &self.weights,
+                requant: &self.requant,
+                clamp: self.output.clamp,
+                results,
+            };
+            let row_values = extent.width * pixel_values;
+            if self.output.bytes == 1 {
+                scratch.byte_results.resize(values, 0);
+                T::convolve(isa, work(Results::Bytes(&mut scratch.byte_results)));
+                self.output.finish(&mut scratch.byte_results);
+                for (y, values) in rows.zip(scratch.byte_results.chunks_exact(row_values)) {
+                    self.output.store.row(out, y, 0, extent.depth, values, pixel_values);
+                }
+            } else {
+                scratch.word_results.resize(values, 0);
+                T::convolve(isa, work(Results::Words(&mut scratch.word_results)));
+                for (y, values) in rows.zip(scratch.word_results.chunks_exact(row_values)) {
+                    self.output.store.row_words(out, y, 0, extent.depth, values, pixel_values);
+                }
+            }
+        }
+    }
+
+    fn run_depthwise(&self, isa: Isa, staged: &[T], out: &mut [u8], scratch: &mut Scratch) {
+        let extent = self.output.store.extent;
+        let brick_weights = self.offsets.len() * LANES * T::GROUP;
+        for y in 0..extent.height {
+            for (brick, requant) in self.requant.iter().enumerate() {
+                let channel = brick * LANES;
+                let channels = LANES.min(extent.depth - channel);
+                let values = extent.width * LANES;
+                let work = |results| Depthwise {
+                    staged,
+                    start: y * self.stride.0 * self.stage.row + brick * self.stage.columns * LANES,
+                    step: self.stride.1 * LANES,
+                    pixels: extent.width,
+                    offsets: &self.offsets,
+                    weights: &self.weights[brick * brick_weights..(brick + 1) * brick_weights],
+                    requant,
+                    clamp: self.output.clamp,
+                    results,
+                };
+                if self.output.bytes == 1 {
+                    scratch.byte_results.resize(values, 0);
+                    T::depthwise(isa, work(Results::Bytes(&mut scratch.byte_results)));
+                    self.output.finish(&mut scratch.byte_results);
+                    self.output.store.row(out, y, channel, channels, &scratch.byte_results, LANES);
+                } else {
+                    scratch.word_results.resize(values, 0);
+                    T::depthwise(isa, work(Results::Words(&mut scratch.word_results)));
+                    self.output.store.row_words(out, y, channel, channels, &scratch.word_results, LANES);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The inner loops, for several instruction sets that all give the same bits.
+//!
+//! Kernels work on staged inputs and packed weights. A *group* is what one lane of a dot-product instruction takes: four bytes, or two
+//! 16-bit values. Accumulators wrap at 32 bits; the planner has made sure that the true sums fit.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+use super::requant::{LANES, RequantBlock};
+
+/// An instruction set that the kernels are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isa {
+    /// No particular one.
+    Portable,
+    /// AVX-512 with VNNI and VBMI (Ice Lake, Zen 4 and later).
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Isa {
+    /// The best one this machine has.
+    pub fn detect() -> Self {
+        Self::available().pop().unwrap_or(Self::Portable)
+    }
+
+    /// All that this machine has, the best one last.
+    pub fn available() -> Vec<Self> {
+        let mut found = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        if avx512::available() {
+            found.push(Self::Avx512);
+        }
+        found
+    }
+
+    /// A name for tables and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512-vnni",
+        }
+    }
+
+    /// Whether dot products of unsigned by signed bytes are faster than those of 16-bit values.
+    pub(super) fn likes_bytes(self) -> bool {
+        match self {
+            Self::Portable => false,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => true,
+        }
+    }
+}
+
+/// Groups that lie next to each other in the staged input: a kernel row, or a tap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Elements from a pixel's base.
+    pub(super) offset: usize,
+    /// Groups from there on.
+    pub(super) groups: usize,
+}
+
+/// What follows the scaling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Clamp {
+    pub(super) zero_point: i32,
+    pub(super) low: i32,
+    pub(super) high: i32,
+}
+
+impl Clamp {
+    pub(super) fn apply(self, value: i32) -> i32 {
+        (value + self.zero_point).clamp(self.low, self.high)
+    }
+}
+
+/// Where a kernel puts its results: [`LANES`] values for each pixel and block of channels.
+pub(super) enum Results<'a> {
+    /// The low byte of each value.
+    Bytes(&'a mut [u8]),
+    /// Whole values.
+    Words(&'a mut [i32]),
+}
+
+impl Results<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Words(words) => words.len(),
+        }
+    }
+}
+
+/// Output channels whose weights lie together, in blocks of [`LANES`].
+pub(super) const BLOCKS_TOGETHER: usize = 4;
+
+/// A convolution of some pixels, all their output channels.
+pub(super) struct Convolve<'a, T, W> {
+    pub(super) staged: &'a [T],
+    /// Where each pixel's window begins in `staged`.
+    pub(super) pixels: &'a [usize],
+    pub(super) segments: &'a [Segment],
+    /// For each [`BLOCKS_TOGETHER`] blocks (fewer in the last), for each group, for each block: a group of weights for each lane.
+    pub(super) weights: &'a [W],
+    /// One for each block of channels.
+    pub(super) requant: &'a [RequantBlock],
+    pub(super) clamp: Clamp,
+    /// Pixel, block, lane.
+    pub(super) results: Results<'a>,
+}
+
+/// A depthwise convolution of pixels of one row, one brick of channels.
+pub(super) struct Depthwise<'a, T, W> {
+    /// Pixels of 16 channels.
+    pub(super) staged: &'a [T],
+    /// Where the first pixel's window begins.
+    pub(super) start: usize,
+    /// Elements from a pixel's window to the next one's.
+    pub(super) step: usize,
+    pub(super) pixels: usize,
+    /// Where each group of taps (of adjacent columns) lies, from the window's beginning.
+    pub(super) offsets: &'a [usize],
+    /// For each group, for each lane, the group's weights.
+    pub(super) weights: &'a [W],
+    pub(super) requant: &'a RequantBlock,
+    pub(super) clamp: Clamp,
+    /// Pixel, lane.
+    pub(super) results: Results<'a>,
+}
+
+/// The two kinds of elements that kernels multiply.
+pub(super) trait Element: Copy + Default + Send + Sync + 'static {
+    /// The weight's type.
+    type Weight: Copy + Default + Send + Sync + std::fmt::Debug;
+    /// Elements in a group.
+    const GROUP: usize;
+
+    fn convolve(isa: Isa, work: Convolve<'_, Self, Self::Weight>);
+    fn depthwise(isa: Isa, work: Depthwise<'_, Self, Self::Weight>);
+    /// A weight, if it fits.
+    fn weight(value: i16) -> Option<Self::Weight>;
+}
+
+impl<T: Element> Convolve<'_, T, T::Weight> {
+    /// Checks that everything the kernel will touch is there.
+    ///
+    /// # Panics
+    /// If it isn't: vector kernels rely on it.
+    fn check(&self) {
+        let groups: usize = self.segments.iter().map(|segment| segment.groups).sum();
+        let reach =
+            self.segments.iter().map(|segment| segment.offset + segment.groups * T::GROUP).max().unwrap_or(0);
+        let last = self.pixels.iter().max().map_or(0, |last| last + reach);
+        assert!(last <= self.staged.len());
+        assert!(self.weights.len() >= groups * self.requant.len() * LANES * T::GROUP);
+        assert!(self.results.len() >= self.pixels.len() * self.requant.len() * LANES);
+    }
+}
+
+impl<T: Element> Depthwise<'_, T, T::Weight> {
+    /// As [`Convolve::check`].
+    fn check(&self) {
+        let Some(last) = self.pixels.checked_sub(1) else { return };
+        let reach = self.offsets.iter().max().map_or(0, |offset| offset + T::GROUP * LANES);
+        assert!(self.start + last * self.step + reach <= self.staged.len());
+        assert!(self.weights.len() >= self.offsets.len() * LANES * T::GROUP);
+        assert!(self.results.len() >= self.pixels * LANES);
+    }
+}
+
+impl Element for u8 {
+    type Weight = i8;
+    const GROUP: usize = 4;
+
+    fn convolve(isa: Isa, work: Convolve<'_, u8, i8>) {
+        work.check();
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512::convolve_bytes(work),
+            Isa::Portable => portable::convolve(work),
+        }
+    }
+
+    fn depthwise(isa: Isa, work: Depthwise<'_, u8, i8>) {
+        work.check();
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512::depthwise_bytes(work),
+            Isa::Portable => portable::depthwise(work),
+        }
+    }
+
+    fn weight(value: i16) -> Option<i8> {
+        i8::try_from(value).ok()
+    }
+}
+
+impl Element for i16 {
+    type Weight = i16;
+    const GROUP: usize = 2;
+
+    fn convolve(isa: Isa, work: Convolve<'_, i16, i16>) {
+        work.check();
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512::convolve_words(work),
+            Isa::Portable => portable::convolve(work),
+        }
+    }
+
+    fn depthwise(isa: Isa, work: Depthwise<'_, i16, i16>) {
+        work.check();
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => portable::depthwise(work),
+            Isa::Portable => portable::depthwise(work),
+        }
+    }
+
+    fn weight(value: i16) -> Option<i16> {
+        Some(value)
+    }
+}
+
+/// Scales each value in place: `values` is padded to whole blocks of [`LANES`].
+pub(super) fn scale(isa: Isa, values: &mut [i32], block: &RequantBlock) {
+    assert!(values.len().is_multiple_of(LANES));
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::scale(values, block),
+        Isa::Portable => portable::scale(values, block),
+    }
+}

@@ -1,0 +1,89 @@
+//! The kernels without any particular instruction set: what the others must equal.
+
+use super::{BLOCKS_TOGETHER, Convolve, Depthwise, Element, LANES, RequantBlock, Results};
+use crate::fast::kernels::Clamp;
+
+/// Adds the products of a group: `inputs` for every lane, or its own for each.
+fn finish(sums: &[i32; LANES], block: &RequantBlock, clamp: Clamp, results: &mut Results<'_>, at: usize) {
+    let mut values = [0; LANES];
+    for lane in 0..LANES {
+        values[lane] = clamp.apply(block.apply(lane, sums[lane]));
+    }
+    match results {
+        Results::Bytes(bytes) => {
+            for (byte, value) in bytes[at..at + LANES].iter_mut().zip(values) {
+                *byte = value as u8;
+            }
+        }
+        Results::Words(words) => words[at..at + LANES].copy_from_slice(&values),
+    }
+}
+
+pub(super) fn convolve<T>(mut work: Convolve<'_, T, T::Weight>)
+where
+    T: Element + Into<i32>,
+    T::Weight: Into<i32>,
+{
+    let blocks = work.requant.len();
+    let groups: usize = work.segments.iter().map(|segment| segment.groups).sum();
+    let lane_weights = LANES * T::GROUP;
+    for (pixel, &base) in work.pixels.iter().enumerate() {
+        for block in 0..blocks {
+            let together = block / BLOCKS_TOGETHER * BLOCKS_TOGETHER;
+            let width = BLOCKS_TOGETHER.min(blocks - together);
+            let weights = &work.weights[together * groups * lane_weights..];
+            let mut sums = work.requant[block].bias;
+            let mut group = 0;
+            for segment in work.segments {
+                let inputs = &work.staged[base + segment.offset..][..segment.groups * T::GROUP];
+                for inputs in inputs.chunks_exact(T::GROUP) {
+                    let at = (group * width + block - together) * lane_weights;
+                    let weights = &weights[at..at + lane_weights];
+                    for (lane, sum) in sums.iter_mut().enumerate() {
+                        for (part, &input) in inputs.iter().enumerate() {
+                            let product = input.into() * weights[lane * T::GROUP + part].into();
+                            *sum = sum.wrapping_add(product);
+                        }
+                    }
+                    group += 1;
+                }
+            }
+            finish(
+                &sums,
+                &work.requant[block],
+                work.clamp,
+                &mut work.results,
+                (pixel * blocks + block) * LANES,
+            );
+        }
+    }
+}
+
+pub(super) fn depthwise<T>(mut work: Depthwise<'_, T, T::Weight>)
+where
+    T: Element + Into<i32>,
+    T::Weight: Into<i32>,
+{
+    for pixel in 0..work.pixels {
+        let base = work.start + pixel * work.step;
+        let mut sums = work.requant.bias;
+        for (&offset, weights) in work.offsets.iter().zip(work.weights.chunks_exact(LANES * T::GROUP)) {
+            let inputs = &work.staged[base + offset..][..LANES * T::GROUP];
+            for part in 0..T::GROUP {
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    let product = inputs[part * LANES + lane].into() * weights[lane * T::GROUP + part].into();
+                    *sum = sum.wrapping_add(product);
+                }
+            }
+        }
+        finish(&sums, work.requant, work.clamp, &mut work.results, pixel * LANES);
+    }
+}
+
+pub(super) fn scale(values: &mut [i32], block: &RequantBlock) {
+    for values in values.chunks_exact_mut(LANES) {
+        for (lane, value) in values.iter_mut().enumerate() {
+            *value = block.apply(lane, *value);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Operations that map each byte of the input to one of the output, whatever they are called.
+//!
+//! Vela copies, requantises, transposes, concatenates and looks up with 1x1 average pools; element-wise operations with one operand
+//! or a scalar are the same kind. All 256 results are computed when the plan is made.
+
+use super::output::Output;
+use super::scratch::Scratch;
+use super::stage::{Form, Stage};
+use crate::memory::Memory;
+
+/// A planned byte map.
+#[derive(Debug, Clone)]
+pub(super) struct ByteMap {
+    pub(super) stage: Stage,
+    pub(super) region: u8,
+    pub(super) table: Box<[u8; 256]>,
+    pub(super) output: Output,
+}
+
+impl ByteMap {
+    /// How such an input is staged.
+    pub(super) const FORM: Form = Form::Dense;
+
+    /// Elements of the staged input.
+    pub(super) fn staged_elements(&self) -> usize {
+        self.stage.elements()
+    }
+
+    pub(super) fn run(&self, memory: &mut Memory, scratch: &mut Scratch) {
+        let region = memory.bytes(self.region).expect("planned regions are bound");
+        let mut staged = scratch.bytes.take(self.staged_elements());
+        // Between upscaled elements stands the zero point, which the planner doesn't let come here.
+        if self.table.iter().enumerate().all(|(index, &byte)| index == usize::from(byte)) {
+            self.stage.fill(region, &mut staged, 0, |[byte]: [u8; 1]| byte);
+        } else {
+            self.stage.fill(region, &mut staged, 0, |[byte]: [u8; 1]| self.table[usize::from(byte)]);
+        }
+        let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
+        let depth = self.output.store.extent.depth;
+        for (y, row) in staged.chunks_exact(self.stage.row).take(self.stage.rows).enumerate() {
+            self.output.store.row(out, y, 0, depth, row, depth);
+        }
+        scratch.bytes.give_back(staged);
+    }
+}

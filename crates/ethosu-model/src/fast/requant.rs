@@ -1,0 +1,106 @@
+//! Scaling prepared for vectors of sixteen channels.
+
+use ethosu_isa::Rounding;
+
+use crate::rounding::{DoublingShift, Scale};
+
+/// Channels that a vector kernel computes together.
+pub(crate) const LANES: usize = 16;
+
+/// Bias and scaling of sixteen channels.
+///
+/// A scaled value is `(v * scale + (v < 0 ? negative : positive)) >> shift`, which all roundings can be written as. 64-bit constants
+/// are split into those of the even and of the odd channels, the order in which 32-bit lanes multiply to 64 bits.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct RequantBlock {
+    pub(crate) bias: [i32; LANES],
+    pub(crate) scale: [i32; LANES],
+    /// The odd channels' scales, each one lane lower.
+    pub(crate) scale_odd: [i32; LANES],
+    pub(crate) positive: [[i64; LANES / 2]; 2],
+    pub(crate) negative: [[i64; LANES / 2]; 2],
+    pub(crate) shift: [[i64; LANES / 2]; 2],
+}
+
+impl RequantBlock {
+    /// A block that gives 0 for every value.
+    pub(crate) const ZERO: Self = Self {
+        bias: [0; LANES],
+        scale: [0; LANES],
+        scale_odd: [0; LANES],
+        positive: [[0; LANES / 2]; 2],
+        negative: [[0; LANES / 2]; 2],
+        shift: [[0; LANES / 2]; 2],
+    };
+
+    /// Sets one channel. False if the vector form can't hold it: the multiplier has 32 bits, or a value of up to `bound` could
+    /// leave 30 bits when scaled.
+    pub(crate) fn set(
+        &mut self,
+        lane: usize,
+        bias: i32,
+        scale: Scale,
+        rounding: Rounding,
+        doubling: DoublingShift,
+        bound: i64,
+    ) -> bool {
+        let Ok(multiplier) = i32::try_from(scale.multiplier) else { return false };
+        let (positive, negative) = scale.rounding_terms(rounding, doubling);
+        let most =
+            (i128::from(bound) * i128::from(multiplier) + i128::from(positive.max(negative))) >> scale.shift;
+        if bound > i64::from(i32::MAX) || most >= 1 << 30 {
+            return false;
+        }
+        let (half, odd) = (lane / 2, lane % 2);
+        self.bias[lane] = bias;
+        self.scale[lane] = multiplier;
+        if odd == 1 {
+            self.scale_odd[lane - 1] = multiplier;
+        }
+        self.positive[odd][half] = positive;
+        self.negative[odd][half] = negative;
+        self.shift[odd][half] = scale.shift.into();
+        true
+    }
+
+    /// All sixteen channels alike, without bias.
+    pub(crate) fn uniform(
+        scale: Scale,
+        rounding: Rounding,
+        doubling: DoublingShift,
+        bound: i64,
+    ) -> Option<Self> {
+        let mut block = Self::ZERO;
+        (0..LANES).all(|lane| block.set(lane, 0, scale, rounding, doubling, bound)).then_some(block)
+    }
+
+    /// Scales one value (bias already added).
+    pub(crate) fn apply(&self, lane: usize, value: i32) -> i32 {
+        let (half, odd) = (lane / 2, lane % 2);
+        let product = i64::from(value) * i64::from(self.scale[lane]);
+        let term = if value < 0 { self.negative[odd][half] } else { self.positive[odd][half] };
+        ((product + term) >> self.shift[odd][half]) as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_block_scales_as_the_reference_does(
+            value in any::<i32>(), multiplier in any::<u32>(), shift in 0u8..64, lane in 0..LANES, mode in 0usize..3, k in 0usize..3
+        ) {
+            let rounding = [Rounding::Double, Rounding::Natural, Rounding::Truncate][mode];
+            let doubling = [DoublingShift::RESULT, DoublingShift::OPERAND_8, DoublingShift::OPERAND_16][k];
+            let scale = Scale { multiplier, shift };
+            let mut block = RequantBlock::ZERO;
+            if block.set(lane, 0, scale, rounding, doubling, i64::from(value).abs()) {
+                prop_assert_eq!(i64::from(block.apply(lane, value)), scale.apply(value.into(), rounding, doubling));
+            }
+        }
+    }
+}
