@@ -25,6 +25,7 @@ pub mod compile;
 pub mod distil;
 pub mod ini;
 pub mod npy;
+pub mod oracle;
 mod process;
 pub mod progress;
 pub mod tflite;

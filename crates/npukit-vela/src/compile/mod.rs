@@ -101,12 +101,17 @@ pub fn build(
                 .to_owned(),
         );
     }
-    let compiled = run(vela, &prepared, &options, progress)?;
-    let program = match compiled.format {
-        OutputFormat::Tflite => distil::from_vela_tflite(&compiled.output),
-        OutputFormat::Raw => distil::from_raw(&compiled.output, &prepared.network),
+    let (compiled, program) = match once(vela, &prepared, &options, progress) {
+        Err(CompileError::Distil(DistilError::MixedPlaces { unused })) => {
+            options.io = IoMode::Arena;
+            notes.push(format!(
+                "the network doesn't use its input '{unused}'; Vela 5.2.0 then mixes up the places of separate inputs, so \
+                 inputs and outputs live in the arena (--io arena)"
+            ));
+            once(vela, &prepared, &options, progress)?
+        }
+        other => other?,
     };
-    let program = program.map_err(|error| explain(error, &prepared, &compiled))?;
     program.check_accelerator(options.accelerator)?;
     let npub = program.to_npub()?;
     Ok(Built { npub, network: prepared.network, io: program.io, notes, program, compiled })
@@ -124,6 +129,23 @@ pub fn compile(
     progress: &mut dyn Progress,
 ) -> Result<Compiled, CompileError> {
     run(vela, &prepare(network)?, options, progress)
+}
+
+fn once(
+    vela: &Vela,
+    prepared: &Prepared,
+    options: &BuildOptions,
+    progress: &mut dyn Progress,
+) -> Result<(Compiled, distil::Program), CompileError> {
+    let compiled = run(vela, prepared, options, progress)?;
+    let program = match compiled.format {
+        OutputFormat::Tflite => distil::from_vela_tflite(&compiled.output),
+        OutputFormat::Raw => distil::from_raw(&compiled.output, &prepared.network),
+    };
+    match program {
+        Ok(program) => Ok((compiled, program)),
+        Err(error) => Err(explain(error, prepared, &compiled)),
+    }
 }
 
 fn run(

@@ -159,6 +159,15 @@ pub enum DistilError {
         /// What is wrong.
         problem: String,
     },
+    /// Vela's note on where separate inputs live can't be trusted.
+    #[error(
+        "the input '{unused}' isn't used, and with separate regions Vela 5.2.0 then gives its place to another input; \
+         compile it with `--io arena`"
+    )]
+    MixedPlaces {
+        /// The input that the operator takes but no command reads.
+        unused: String,
+    },
     /// A tensor has properties that an `.npub` can't tell.
     #[error("tensor '{tensor}': {problem}")]
     Tensor {

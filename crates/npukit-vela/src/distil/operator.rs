@@ -198,6 +198,13 @@ struct Table<'t, 'a> {
 
 impl Table<'_, '_> {
     fn fill(mut self) -> Result<Vec<TensorEntry>, DistilError> {
+        // Vela numbers the inputs that its schedule reads and the operator's inputs side by side (compiler.cpp), so one
+        // that the schedule doesn't read shifts all behind it.
+        let nowhere = |tensor: &&usize| self.places.offsets[**tensor].is_none();
+        let unused = self.operator.inputs[FIRST_TENSOR..].iter().flatten().find(nowhere);
+        if let (IoMode::Separate, Some(&unused)) = (self.places.io, unused) {
+            return Err(DistilError::MixedPlaces { unused: self.graph.tensors[unused].name.to_string() });
+        }
         for &tensor in &self.graph.inputs {
             let read = self.operator.inputs[FIRST_TENSOR..].contains(&Some(tensor));
             let place = if read { self.places.of(self.graph, tensor, INPUT_REGION)? } else { None };

@@ -49,6 +49,10 @@ pub fn from_raw(npz: &[u8], model: &[u8]) -> Result<Program, DistilError> {
             let tensor = &graph.tensors[tensor];
             let (dtype, shape, quantisation) = describe(tensor)?;
             let name = tensor.name.to_string();
+            // Vela's places are mixed up then; see `operator.rs`.
+            if separate && place.is_none() {
+                return Err(DistilError::MixedPlaces { unused: name });
+            }
             tensors.push(TensorEntry { kind, name, dtype, shape, quantisation, place, fed_from: None });
         }
     }

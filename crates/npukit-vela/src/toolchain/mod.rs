@@ -30,6 +30,7 @@ use crate::progress::Progress;
 
 pub use error::ToolchainError;
 pub use python::FoundPython;
+pub(crate) use python::isolated;
 pub use vela::Vela;
 
 /// What is installed, with every version fixed.
