@@ -46,16 +46,15 @@ impl<'a> Blob<'a> {
         }
         // 5: the region table.
         let count = header.region_count as usize;
-        if count > layout::MAX_REGIONS {
-            return Err(Error::RegionCount { found: header.region_count });
-        }
+        let mut regions = [Region::NONE; layout::MAX_REGIONS];
+        let used = regions.get_mut(..count).ok_or(Error::RegionCount { found: header.region_count })?;
         let end = layout::HEADER_BYTES + count * layout::REGION_BYTES;
         let outside = Error::RegionTable { regions: header.region_count, end, total_bytes };
-        let mut regions = [Region::NONE; layout::MAX_REGIONS];
-        for (index, region) in regions.iter_mut().take(count).enumerate() {
+        for (index, region) in used.iter_mut().enumerate() {
             let at = layout::HEADER_BYTES + index * layout::REGION_BYTES;
             *region = Region::read(bytes, at).ok_or(outside)?;
         }
+        let used = &*used;
         // 6: the command stream.
         if header.cmd_bytes == 0 {
             return Err(Error::NoCommands);
@@ -72,12 +71,11 @@ impl<'a> Blob<'a> {
         }
         // 8: the regions.
         let mut table = None;
-        for index in 0..count {
-            let slot = index as u8;
-            check_region(bytes, &regions[..count], slot)?;
-            bind(slot, &regions[index])?;
-            if let Storage::Tensors { offset } = regions[index].storage() {
-                table = Some((slot, offset));
+        for (slot, region) in (0u8..).zip(used) {
+            check_region(bytes, used, slot, region)?;
+            bind(slot, region)?;
+            if let Storage::Tensors { offset } = region.storage() {
+                table = Some((slot, span(bytes, offset, region.size).unwrap_or_default()));
             }
         }
 
@@ -86,10 +84,8 @@ impl<'a> Blob<'a> {
             .moved(header.cmd_offset as usize);
         let tensors = match table {
             None => None,
-            Some((region, offset)) => {
-                let own = usize::from(region);
-                let bytes = span(bytes, offset, regions[own].size).unwrap_or_default();
-                let table = TensorTable::parse(bytes, &regions[..count], own);
+            Some((region, bytes)) => {
+                let table = TensorTable::parse(bytes, used, usize::from(region));
                 Some(table.map_err(|cause| Error::Tensors { region, cause })?)
             }
         };
@@ -179,9 +175,8 @@ impl ArenaCursor {
 }
 
 /// What a region's own words can be told wrong by.
-fn check_region(bytes: &[u8], regions: &[Region], slot: u8) -> Result<(), Error> {
+fn check_region(bytes: &[u8], regions: &[Region], slot: u8, region: &Region) -> Result<(), Error> {
     let index = usize::from(slot);
-    let region = &regions[index];
     let flags = region.flags;
     if flags.baked() && flags.alias() || flags.tensors() && !flags.baked() {
         return Err(Error::Flags { region: slot, found: flags });

@@ -117,17 +117,17 @@ impl Blob<'_> {
         let mut in_blob = [false; MAX_REGIONS];
         let mut cursor = ArenaCursor::default();
         for (slot, region) in (0u8..).zip(self.regions()) {
-            let index = usize::from(slot);
-            region_size[index] = region.size;
-            region_base[index] = match region.storage() {
+            let base = match region.storage() {
                 Storage::Runtime => arena.base + cursor.take(slot, region, arena.bytes)?,
                 Storage::Baked { offset } | Storage::Tensors { offset } => {
-                    in_blob[index] = true;
+                    set(&mut in_blob, slot, true);
                     blob_base + u64::from(offset)
                 }
                 // `parse` has seen that this is an earlier slot, so its base is known.
                 Storage::Alias { of } => region_base.get(of as usize).copied().unwrap_or(0),
             };
+            set(&mut region_base, slot, base);
+            set(&mut region_size, slot, region.size);
         }
         let commands = self.command_stream();
         let accel = self.accel();
@@ -147,6 +147,14 @@ impl Blob<'_> {
             arena_base: arena.base,
             in_blob,
         })
+    }
+}
+
+/// Sets a slot, of which there are as many as a blob may have regions; without a bounds check that could panic, so that
+/// firmware links no panic code for the loader.
+fn set<T>(slots: &mut [T; MAX_REGIONS], slot: u8, value: T) {
+    if let Some(place) = slots.get_mut(usize::from(slot)) {
+        *place = value;
     }
 }
 

@@ -1,1 +1,32 @@
-//! The C interface of npukit.
+//! The C interface of npukit: `ra8_npu_load` turns a `.npub` blob into a job for the NPU, on the target, without
+//! parsing a model and without allocating.
+//!
+//! Types, names, values and checks are those of bsikar/ra8-firmware's ra8_npu_loader.h. The header is
+//! `include/npukit.h`, generated from this crate; the shortest use is in README.md.
+//!
+//! The code is `no_std`. `abi` is the only module with `unsafe` in it: it turns C's pointers into slices and references;
+//! all checks are the [`npub`] crate's.
+//!
+//! # Features
+//! * `std` (default): takes the panic handler from the standard library, for programs on an operating system.
+//! * `panic-handler`: brings one that stops in a loop, for firmware.
+#![no_std]
+#![deny(unsafe_code)]
+
+#[cfg(all(feature = "std", feature = "panic-handler"))]
+compile_error!("choose one panic handler: `std` for a hosted program, `panic-handler` for firmware");
+
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+pub mod abi;
+pub mod types;
+
+/// Nothing in the loader panics; the linker wants a handler all the same.
+#[cfg(all(feature = "panic-handler", not(feature = "std"), not(test)))]
+#[panic_handler]
+fn stop(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}
