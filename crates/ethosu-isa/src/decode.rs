@@ -41,6 +41,9 @@ pub struct Instruction {
 
 /// Reads a bare command stream, such as [`Payload::stream`](crate::Payload::stream) or the commands of an NPU1 file.
 ///
+/// Reserved bits that are set, and codes without a meaning, are errors: nothing that Vela 5.2.0 writes has them, and what
+/// the hardware would do with them isn't known.
+///
 /// Reading goes on after a `Stop`, to the end of the bytes. After an error the iterator ends, because a command's
 /// length follows from its first word.
 ///

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ethosu_isa::{Accelerator, Decoder, Instruction, Payload, PayloadKind};
+use vela::Vela;
 use vela_listing::Line;
 
 /// One run of Vela.
@@ -73,7 +74,7 @@ fn compare(instruction: &Instruction, line: &Line, accelerator: Accelerator) -> 
 }
 
 /// Compiles a model and compares all of its streams.
-fn check(vela: &Path, job: &Job, scratch: &Path, totals: &Mutex<Totals>) -> Result<(), String> {
+fn check(vela: &Vela, job: &Job, scratch: &Path, totals: &Mutex<Totals>) -> Result<(), String> {
     let compiled = vela::compile(vela, &job.model, job.accelerator, job.options, scratch)?;
     let mut listed = vela_listing::streams(&compiled.text);
     let payloads = payloads(&compiled.file);
@@ -110,7 +111,7 @@ fn check(vela: &Path, job: &Job, scratch: &Path, totals: &Mutex<Totals>) -> Resu
 }
 
 /// Runs the jobs two at a time and returns what was compared and what went wrong.
-fn run(vela: &Path, jobs: &[Job]) -> (Totals, Vec<String>) {
+fn run(vela: &Vela, jobs: &[Job]) -> (Totals, Vec<String>) {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vela_disassembly");
     let totals = Mutex::new(Totals::default());
     let failures = Mutex::new(Vec::new());
@@ -141,13 +142,13 @@ fn run(vela: &Path, jobs: &[Job]) -> (Totals, Vec<String>) {
 
 #[test]
 fn every_command_agrees_with_vela() {
-    let Some(vela) = vela::executable() else { return };
+    let Some(vela) = Vela::find() else { return };
     // Beside those that run wholly on the NPU, one of which the compiler places only parts there.
     let names =
         npukit_testkit::MODELS.into_iter().chain(["kws_micronet_m.tflite", "keyword_scrambled_8bit.tflite"]);
-    let models: Vec<PathBuf> = names.filter_map(npukit_testkit::model).collect();
-    if models.is_empty() {
-        return;
+    let mut models: Vec<PathBuf> = names.filter_map(npukit_testkit::model).collect();
+    for ours in ["digits/digits_int8.tflite", "gesture/gesture_int16.tflite"] {
+        models.push(npukit_testkit::repository().join("examples").join(ours));
     }
     let mut jobs = Vec::new();
     for model in &models {
@@ -175,7 +176,7 @@ fn every_command_agrees_with_vela() {
 #[test]
 #[ignore = "needs a folder of models, named by NPUKIT_MODELS"]
 fn every_command_of_a_folder_of_models_agrees_with_vela() {
-    let vela = vela::executable().expect("NPUKIT_VELA");
+    let vela = Vela::find().expect("NPUKIT_VELA");
     let folder = PathBuf::from(std::env::var_os("NPUKIT_MODELS").expect("NPUKIT_MODELS"));
     let entries = std::fs::read_dir(&folder).expect("the folder can be read");
     let mut models: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -5,13 +5,25 @@ use std::process::Command;
 
 use ethosu_isa::Accelerator;
 
-/// Where Vela 5.2.0 is: the environment variable `NPUKIT_VELA`. Where it isn't set, says what is skipped.
-pub(crate) fn executable() -> Option<PathBuf> {
-    let found = std::env::var_os("NPUKIT_VELA").map(PathBuf::from);
-    if found.is_none() {
-        eprintln!("skipped: NPUKIT_VELA doesn't name the Vela executable");
+/// A way to run Vela 5.2.0.
+pub(crate) struct Vela {
+    program: PathBuf,
+}
+
+impl Vela {
+    /// The executable that the environment variable `NPUKIT_VELA` names. Where it isn't set, says what is skipped.
+    pub(crate) fn find() -> Option<Vela> {
+        let found = std::env::var_os("NPUKIT_VELA").filter(|path| !path.is_empty());
+        if found.is_none() {
+            eprintln!("skipped: NPUKIT_VELA doesn't name the Vela executable");
+        }
+        found.map(|path| Vela { program: path.into() })
     }
-    found
+
+    /// A run of it, without the arguments of a compilation.
+    fn command(&self) -> Command {
+        Command::new(&self.program)
+    }
 }
 
 /// What Vela made of a model.
@@ -24,7 +36,7 @@ pub(crate) struct Compiled {
 
 /// Compiles `model` into a folder of its own below `scratch`; an error says what Vela said last.
 pub(crate) fn compile(
-    vela: &Path,
+    vela: &Vela,
     model: &Path,
     accelerator: Accelerator,
     options: &[&str],
@@ -32,14 +44,15 @@ pub(crate) fn compile(
 ) -> Result<Compiled, String> {
     let stem = model.file_stem().expect("a model has a name").to_string_lossy().into_owned();
     let folder = scratch.join(format!("{stem}-{accelerator}{}", options.concat()));
-    let output = Command::new(vela)
+    let output = vela
+        .command()
         .args(["--verbose-register-command-stream", "--accelerator-config", accelerator.name()])
         .args(options)
         .arg("--output-dir")
         .arg(&folder)
         .arg(model)
         .output()
-        .map_err(|error| format!("{}: {error}", vela.display()))?;
+        .map_err(|error| format!("{}: {error}", vela.program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let result = std::fs::read(folder.join(format!("{stem}_vela.tflite"))).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
