@@ -167,26 +167,16 @@ impl OutputStage {
         Ok(Self { zero_point, kind })
     }
 
-    /// The stored value of a scaled one.
+    /// The stage with its table as the memory holds it now.
     ///
     /// # Errors
-    /// [`Cause::NotModelled`] if a 32-bit output overflows or a table was never loaded.
-    pub(crate) fn apply(&self, value: i64, tables: &TableMemory) -> Result<i64, Cause> {
-        match self.kind {
-            Kind::Clamp { low, high } => Ok(value.saturating_add(self.zero_point).clamp(low, high)),
-            Kind::Table { low, high, slot, shape } => {
-                tables.look_up(slot, shape, value.saturating_add(self.zero_point).clamp(low, high))
-            }
-            Kind::Plain32 => i32::try_from(value).map(i64::from).map_err(|_| {
-                Cause::not_modelled(
-                    "the 32-bit output",
-                    value,
-                    "whether hardware wraps or saturates there is unknown",
-                )
-            }),
-            Kind::Tanh => Ok(native::tanh(value)),
-            Kind::Sigmoid => Ok(native::sigmoid(value)),
-        }
+    /// [`Cause::NotModelled`] if a part of the table was never loaded.
+    pub(crate) fn with_tables<'a>(&self, tables: &'a TableMemory) -> Result<BoundStage<'a>, Cause> {
+        let table = match self.kind {
+            Kind::Table { slot, shape, .. } => tables.table(slot, shape)?,
+            _ => &[],
+        };
+        Ok(BoundStage { stage: *self, table })
     }
 
     /// Zero point and limits, where the stage adds the one and clamps to the others (before a table, if it has one).
@@ -202,6 +192,36 @@ impl OutputStage {
         match self.kind {
             Kind::Table { slot, shape, .. } => Some((slot, shape)),
             _ => None,
+        }
+    }
+}
+
+/// An [`OutputStage`] that can be applied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BoundStage<'a> {
+    stage: OutputStage,
+    table: &'a [u8],
+}
+
+impl BoundStage<'_> {
+    /// The stored value of a scaled one.
+    ///
+    /// # Errors
+    /// [`Cause::NotModelled`] if a 32-bit output overflows.
+    pub(crate) fn apply(&self, value: i64) -> Result<i64, Cause> {
+        let shifted = value.saturating_add(self.stage.zero_point);
+        match self.stage.kind {
+            Kind::Clamp { low, high } => Ok(shifted.clamp(low, high)),
+            Kind::Table { low, high, shape, .. } => Ok(shape.look_up(self.table, shifted.clamp(low, high))),
+            Kind::Plain32 => i32::try_from(value).map(i64::from).map_err(|_| {
+                Cause::not_modelled(
+                    "the 32-bit output",
+                    value,
+                    "whether hardware wraps or saturates there is unknown",
+                )
+            }),
+            Kind::Tanh => Ok(native::tanh(value)),
+            Kind::Sigmoid => Ok(native::sigmoid(value)),
         }
     }
 }

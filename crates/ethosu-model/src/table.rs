@@ -85,11 +85,12 @@ impl TableMemory {
         }
         Ok(&self.bytes[span])
     }
+}
 
-    /// The table's answer for a value already clamped to the index type.
-    pub(crate) fn look_up(&self, slot: u8, shape: TableShape, value: i64) -> Result<i64, Cause> {
-        let table = self.table(slot, shape)?;
-        Ok(match shape {
+impl TableShape {
+    /// The answer of a table of this shape for a value already clamped to the index type.
+    pub(crate) fn look_up(self, table: &[u8], value: i64) -> i64 {
+        match self {
             TableShape::Signed8 => i64::from(table[(value + 128) as usize] as i8),
             TableShape::Unsigned8 => i64::from(table[value as usize]),
             TableShape::Wide32 => {
@@ -103,7 +104,7 @@ impl TableMemory {
                 let slope = i64::from(i16::from_le_bytes([table[at + 2], table[at + 3]]));
                 (base + ((slope * (value & 127) + 64) >> 7)).clamp(i16::MIN.into(), i16::MAX.into())
             }
-        })
+        }
     }
 }
 
@@ -126,11 +127,11 @@ mod tests {
     fn a_table_that_was_never_loaded_is_not_read() {
         let mut memory = TableMemory::new(Accelerator::U55_256).unwrap();
         memory.load(0..255, &[1; 255]);
-        assert!(memory.look_up(0, TableShape::Signed8, 0).is_err());
+        assert!(memory.table(0, TableShape::Signed8).is_err());
         memory.load(255..256, &[0x80]);
-        assert_eq!(memory.look_up(0, TableShape::Signed8, 127), Ok(-128));
-        assert_eq!(memory.look_up(0, TableShape::Signed8, -128), Ok(1));
-        assert_eq!(memory.look_up(0, TableShape::Unsigned8, 255), Ok(128));
+        let table = memory.table(0, TableShape::Signed8).unwrap();
+        assert_eq!([127, -128].map(|value| TableShape::Signed8.look_up(table, value)), [-128, 1]);
+        assert_eq!(TableShape::Unsigned8.look_up(table, 255), 128);
     }
 
     #[test]
@@ -141,8 +142,9 @@ mod tests {
             [base.to_le_bytes(), 64i16.to_le_bytes()].concat()
         });
         memory.load(0..2048, &entries.collect::<Vec<_>>());
+        let table = memory.table(0, TableShape::Interpolated16).unwrap();
         for value in [-32768i64, -1, 0, 1, 2, 3, 100, 32767] {
-            assert_eq!(memory.look_up(0, TableShape::Interpolated16, value), Ok((value + 1) >> 1), "{value}");
+            assert_eq!(TableShape::Interpolated16.look_up(table, value), (value + 1) >> 1, "{value}");
         }
     }
 

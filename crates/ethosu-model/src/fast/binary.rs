@@ -34,6 +34,32 @@ pub(super) struct Binary {
     /// `None` where the mode doesn't scale its result.
     scale: Option<Box<RequantBlock>>,
     output: Output,
+    /// Set if both operands and the output are bytes in the same order: they are then read and written as they lie.
+    lines: Option<Lines>,
+}
+
+/// A map's rows as lines of bytes without gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lines {
+    per_row: usize,
+    bytes: usize,
+}
+
+impl Lines {
+    fn of(map: &FeatureMap, extent: Extent) -> Option<Self> {
+        if map.element != ElementSize::Bits8 || map.width0 < extent.width {
+            return None;
+        }
+        match map.layout {
+            Layout::Nhwc if map.dense_rows(extent.depth) => {
+                Some(Self { per_row: 1, bytes: extent.width * extent.depth })
+            }
+            Layout::Nhcwb16 if extent.depth.is_multiple_of(BRICK) => {
+                Some(Self { per_row: extent.depth / BRICK, bytes: extent.width * BRICK })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The largest distance of an element from its zero point.
@@ -95,16 +121,80 @@ impl Binary {
                 bound,
             )?)),
         };
-        Some(Self {
-            mode: operation.mode,
-            sources: [a.0, b.0],
-            prepare: [prepare_a.0, prepare_b.0],
-            scale,
-            output,
-        })
+        let mut lines = None;
+        if let [Source::Map(map_a, extent_a), Source::Map(map_b, extent_b)] = [&a.0, &b.0] {
+            let all = [
+                (map_a.layout, Lines::of(map_a, *extent_a)),
+                (map_b.layout, Lines::of(map_b, *extent_b)),
+                (operation.ofm.layout, Lines::of(&operation.ofm, operation.extent)),
+            ];
+            let same = extent_a == extent_b && *extent_a == operation.extent;
+            if same
+                && all[0] == all[1]
+                && all[1] == all[2]
+                && !matches!(operation.mode, Mode::Min | Mode::Max)
+            {
+                lines = all[0].1;
+            }
+        }
+        let prepare = [prepare_a.0, prepare_b.0];
+        Some(Self { mode: operation.mode, sources: [a.0, b.0], prepare, scale, output, lines })
     }
 
     pub(super) fn run(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
+        match (&self.lines, &self.sources, &self.scale) {
+            (Some(lines), [Source::Map(a, _), Source::Map(b, _)], Some(scale)) => {
+                self.run_lines(isa, *lines, [a, b], scale, memory, scratch);
+            }
+            _ => self.run_rows(isa, memory, scratch),
+        }
+    }
+
+    fn run_lines(
+        &self,
+        isa: Isa,
+        lines: Lines,
+        maps: [&FeatureMap; 2],
+        scale: &RequantBlock,
+        memory: &mut Memory,
+        scratch: &mut Scratch,
+    ) {
+        let prepare = |index: usize| {
+            let map = maps[index];
+            let prepare = match &self.prepare[index] {
+                Prepare::Multiply(by) => kernels::Prepare::Multiply(*by),
+                Prepare::Scale(block) => kernels::Prepare::Scale(block),
+            };
+            kernels::Operand { signed: map.signed, zero: map.zero_point as i32, prepare }
+        };
+        let work = kernels::Combine {
+            operands: [prepare(0), prepare(1)],
+            mode: match self.mode {
+                Mode::Mul => kernels::Combination::Product,
+                Mode::Sub => kernels::Combination::Difference,
+                _ => kernels::Combination::Sum,
+            },
+            scale,
+            clamp: self.output.clamp,
+        };
+        let out_map = self.output.store.map();
+        scratch.byte_results.resize(lines.bytes, 0);
+        for y in 0..self.output.store.extent.height {
+            for line in 0..lines.per_row {
+                let at = |map: &FeatureMap| map.address(y, 0, line * BRICK) as usize;
+                let read = |map: &FeatureMap| {
+                    let region = memory.bytes(map.region).expect("planned regions are bound");
+                    &region[at(map)..at(map) + lines.bytes]
+                };
+                kernels::combine(isa, &work, read(maps[0]), read(maps[1]), &mut scratch.byte_results);
+                self.output.finish(&mut scratch.byte_results);
+                let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
+                out[at(out_map)..at(out_map) + lines.bytes].copy_from_slice(&scratch.byte_results);
+            }
+        }
+    }
+
+    fn run_rows(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
         let extent = self.output.store.extent;
         let elements = extent.width * extent.depth;
         let padded = elements.next_multiple_of(LANES);
@@ -141,10 +231,10 @@ impl Binary {
                 byte_results.clear();
                 byte_results.extend(a[..elements].iter().map(|&value| clamp.apply(value) as u8));
                 self.output.finish(byte_results);
-                self.output.store.row(out, y, 0, extent.depth, byte_results, extent.depth);
+                self.output.store.row(out, y, byte_results);
             } else {
                 a.iter_mut().take(elements).for_each(|value| *value = clamp.apply(*value));
-                self.output.store.row_words(out, y, 0, extent.depth, a, extent.depth);
+                self.output.store.row_words(out, y, a);
             }
         }
     }

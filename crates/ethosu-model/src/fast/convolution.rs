@@ -198,6 +198,16 @@ impl<T: StagedElement> Convolver<T> {
         Some(())
     }
 
+    /// What it is, for reports.
+    pub(super) fn form(&self) -> &'static str {
+        match (self.depthwise, T::GROUP) {
+            (false, 4) => "convolution, bytes",
+            (false, _) => "convolution, 16-bit",
+            (true, 4) => "depthwise, bytes",
+            (true, _) => "depthwise, 16-bit",
+        }
+    }
+
     /// Elements of the staged input.
     pub(super) fn staged_elements(&self) -> usize {
         self.stage.elements()
@@ -213,84 +223,53 @@ impl<T: StagedElement> Convolver<T> {
         let mut staged = T::buffer(scratch).take(self.staged_elements());
         T::stage(&self.stage, (self.input.bits16, self.input.signed), region, &mut staged, self.pad);
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
-        if self.depthwise {
-            self.run_depthwise(isa, &staged, out, scratch);
-        } else {
-            self.run_convolution(isa, &staged, out, scratch);
-        }
-        T::buffer(scratch).give_back(staged);
-    }
-
-    fn run_convolution(&self, isa: Isa, staged: &[T], out: &mut [u8], scratch: &mut Scratch) {
         let extent = self.output.store.extent;
-        let pixel_values = self.requant.len() * LANES;
         let rows_together = (PIXELS_TOGETHER / extent.width).clamp(1, extent.height);
-        let step = self.stride.1 * self.stage.row / self.stage.columns;
+        let pixel = match (self.depthwise, self.stage.row / self.stage.columns) {
+            (true, _) => LANES,
+            (false, depth) => depth,
+        };
         for first in (0..extent.height).step_by(rows_together) {
             let rows = first..(first + rows_together).min(extent.height);
             scratch.pixels.clear();
             for y in rows.clone() {
                 let row = y * self.stride.0 * self.stage.row;
-                scratch.pixels.extend((0..extent.width).map(|x| row + x * step));
+                scratch.pixels.extend((0..extent.width).map(|x| row + x * self.stride.1 * pixel));
             }
-            let values = scratch.pixels.len() * pixel_values;
-            let work = |results| Convolve {
-                staged,
-                pixels: &scratch.pixels,
-                segments: &self.segments,
-                weights: &self.weights,
-                requant: &self.requant,
-                clamp: self.output.clamp,
-                results,
-            };
-            let row_values = extent.width * pixel_values;
+            let values = scratch.pixels.len() * self.requant.len() * LANES;
+            let block_values = scratch.pixels.len() * LANES;
             if self.output.bytes == 1 {
                 scratch.byte_results.resize(values, 0);
-                T::convolve(isa, work(Results::Bytes(&mut scratch.byte_results)));
+                self.compute(isa, &staged, &scratch.pixels, Results::Bytes(&mut scratch.byte_results));
                 self.output.finish(&mut scratch.byte_results);
-                for (y, values) in rows.zip(scratch.byte_results.chunks_exact(row_values)) {
-                    self.output.store.row(out, y, 0, extent.depth, values, pixel_values);
+                for (block, values) in scratch.byte_results.chunks_exact(block_values).enumerate() {
+                    for (y, values) in rows.clone().zip(values.chunks_exact(extent.width * LANES)) {
+                        self.output.store.block_row(out, y, block, values);
+                    }
                 }
             } else {
                 scratch.word_results.resize(values, 0);
-                T::convolve(isa, work(Results::Words(&mut scratch.word_results)));
-                for (y, values) in rows.zip(scratch.word_results.chunks_exact(row_values)) {
-                    self.output.store.row_words(out, y, 0, extent.depth, values, pixel_values);
+                self.compute(isa, &staged, &scratch.pixels, Results::Words(&mut scratch.word_results));
+                for (block, values) in scratch.word_results.chunks_exact(block_values).enumerate() {
+                    for (y, values) in rows.clone().zip(values.chunks_exact(extent.width * LANES)) {
+                        self.output.store.block_row_words(out, y, block, values);
+                    }
                 }
             }
         }
+        T::buffer(scratch).give_back(staged);
     }
 
-    fn run_depthwise(&self, isa: Isa, staged: &[T], out: &mut [u8], scratch: &mut Scratch) {
-        let extent = self.output.store.extent;
-        let brick_weights = self.offsets.len() * LANES * T::GROUP;
-        for y in 0..extent.height {
-            for (brick, requant) in self.requant.iter().enumerate() {
-                let channel = brick * LANES;
-                let channels = LANES.min(extent.depth - channel);
-                let values = extent.width * LANES;
-                let work = |results| Depthwise {
-                    staged,
-                    start: y * self.stride.0 * self.stage.row + brick * self.stage.columns * LANES,
-                    step: self.stride.1 * LANES,
-                    pixels: extent.width,
-                    offsets: &self.offsets,
-                    weights: &self.weights[brick * brick_weights..(brick + 1) * brick_weights],
-                    requant,
-                    clamp: self.output.clamp,
-                    results,
-                };
-                if self.output.bytes == 1 {
-                    scratch.byte_results.resize(values, 0);
-                    T::depthwise(isa, work(Results::Bytes(&mut scratch.byte_results)));
-                    self.output.finish(&mut scratch.byte_results);
-                    self.output.store.row(out, y, channel, channels, &scratch.byte_results, LANES);
-                } else {
-                    scratch.word_results.resize(values, 0);
-                    T::depthwise(isa, work(Results::Words(&mut scratch.word_results)));
-                    self.output.store.row_words(out, y, channel, channels, &scratch.word_results, LANES);
-                }
-            }
+    /// The results of some pixels: block, pixel, lane.
+    fn compute(&self, isa: Isa, staged: &[T], pixels: &[usize], results: Results<'_>) {
+        let (segments, weights, requant) = (&self.segments, &self.weights, &self.requant);
+        let clamp = self.output.clamp;
+        if self.depthwise {
+            let brick = self.stage.columns * LANES;
+            let offsets = &self.offsets;
+            T::depthwise(isa, Depthwise { staged, pixels, brick, offsets, weights, requant, clamp, results });
+        } else {
+            T::convolve(isa, Convolve { staged, pixels, segments, weights, requant, clamp, results });
         }
     }
 }

@@ -36,9 +36,8 @@ impl ByteMap {
             self.stage.fill(region, &mut staged, 0, |[byte]: [u8; 1]| self.table[usize::from(byte)]);
         }
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
-        let depth = self.output.store.extent.depth;
         for (y, row) in staged.chunks_exact(self.stage.row).take(self.stage.rows).enumerate() {
-            self.output.store.row(out, y, 0, depth, row, depth);
+            self.output.store.row(out, y, row);
         }
         scratch.bytes.give_back(staged);
     }

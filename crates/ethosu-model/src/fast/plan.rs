@@ -33,6 +33,19 @@ enum Action {
     Plain(Operation),
 }
 
+impl Action {
+    fn form(&self) -> &'static str {
+        match self {
+            Self::ConvolveBytes(convolver) => convolver.form(),
+            Self::ConvolveWords(convolver) => convolver.form(),
+            Self::ByteMap(_) => "byte map",
+            Self::Pool(_) => "pool",
+            Self::Binary(_) => "element-wise",
+            Self::Plain(operation) => operation.name(),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Planned {
     offset: usize,
@@ -81,6 +94,23 @@ impl Plan {
     /// # Panics
     /// If `memory` isn't laid out as the one the plan was made for.
     pub fn run(&self, memory: &mut Memory, workspace: &mut Workspace) -> Result<(), Stop> {
+        self.run_observed(memory, workspace, |_, _| {})
+    }
+
+    /// As [`run`](Self::run), and calls `after(offset, form)` after each step: the byte offset of its command, and in which form it
+    /// ran. For measuring where the time goes.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    pub fn run_observed(
+        &self,
+        memory: &mut Memory,
+        workspace: &mut Workspace,
+        mut after: impl FnMut(usize, &'static str),
+    ) -> Result<(), Stop> {
         assert!(memory.has_shape(&self.shape), "the memory isn't laid out as the plan was made for");
         let scratch = &mut workspace.scratch;
         let mut tables = self.tables.clone();
@@ -94,6 +124,7 @@ impl Plan {
                 Action::Plain(operation) => reference::execute(operation, memory, &mut tables)
                     .map_err(|cause| Stop { offset: step.offset, operation: step.name, cause })?,
             }
+            after(step.offset, step.action.form());
         }
         Ok(())
     }
@@ -256,6 +287,7 @@ impl Planner<'_> {
             && window.ifm.element == ElementSize::Bits8
             && output.bytes == 1
         {
+            let stage = window.output.with_tables(&self.tables).ok()?;
             let result = |value: i64| {
                 let value = match (pooling.mode, pooling.scale) {
                     (PoolMode::Average, None) => divide_half_away(value, 1),
@@ -263,7 +295,7 @@ impl Planner<'_> {
                         scale.unwrap_or(Scale::UNIT).apply(value, window.rounding, DoublingShift::RESULT)
                     }
                 };
-                window.output.apply(value, &self.tables).ok()
+                stage.apply(value).ok()
             };
             let table = byte_table(&window.ifm, result)?;
             let stage = Stage::new(window, ByteMap::FORM, stage_limit())?;
@@ -286,13 +318,14 @@ impl Planner<'_> {
             _ => None,
         };
         if bytes && (operation.ifm2.is_none() || scalar.is_some()) {
+            let stage = operation.output.with_tables(&self.tables).ok()?;
             let result = |a: i64| {
                 let value = match scalar {
                     None => reference::unary(operation, a),
                     Some(b) if operation.reversed => reference::binary(operation, b, a),
                     Some(b) => reference::binary(operation, a, b),
                 };
-                operation.output.apply(value.ok()?, &self.tables).ok()
+                stage.apply(value.ok()?).ok()
             };
             let table = byte_table(&operation.ifm, result)?;
             let stage = Stage::whole(&operation.ifm, operation.extent, ByteMap::FORM);

@@ -159,7 +159,7 @@ impl Pool {
                 }
             }
             self.output.finish(&mut scratch.byte_results);
-            self.output.store.row(out, y, 0, depth, &scratch.byte_results, depth);
+            self.output.store.row(out, y, &scratch.byte_results);
         }
         scratch.bytes.give_back(staged);
     }

@@ -2,6 +2,7 @@
 
 use ethosu_isa::Layout;
 
+use super::requant::LANES;
 use crate::map::{BRICK, Extent, FeatureMap};
 
 /// Writes pixels of an output map, channels a slice at a time.
@@ -17,73 +18,104 @@ impl Store {
         Self { map, extent }
     }
 
-    /// Writes bytes of row `y`: for each column, `channels` channels from `channel` (a multiple of 16) on. `values` holds
-    /// `stride` bytes a column.
-    pub(super) fn row(
-        &self,
-        memory: &mut [u8],
-        y: usize,
-        channel: usize,
-        channels: usize,
-        values: &[u8],
-        stride: usize,
-    ) {
-        self.pixels(y, channel, channels, 1, |column, first, at, count| {
-            let values = &values[column * stride + first..][..count];
-            match <&[u8; BRICK]>::try_from(values) {
-                // A length the compiler knows.
-                Ok(values) => memory[at..at + BRICK].copy_from_slice(values),
-                Err(_) => memory[at..at + count].copy_from_slice(values),
-            }
-        });
+    /// The map written to.
+    pub(super) fn map(&self) -> &FeatureMap {
+        &self.map
     }
 
-    /// As [`row`](Self::row), the low 16 bits of each value.
-    pub(super) fn row_words(
-        &self,
-        memory: &mut [u8],
-        y: usize,
-        channel: usize,
-        channels: usize,
-        values: &[i32],
-        stride: usize,
-    ) {
-        self.pixels(y, channel, channels, 2, |column, first, at, count| {
-            let values = &values[column * stride + first..][..count];
-            for (bytes, value) in memory[at..at + 2 * count].chunks_exact_mut(2).zip(values) {
-                bytes.copy_from_slice(&(*value as i16).to_le_bytes());
-            }
-        });
-    }
-
-    /// Calls `put(column, first, offset, count)` for each run of channels of a row that lie together in memory; `first` counts
-    /// from `channel`.
-    fn pixels(
-        &self,
-        y: usize,
-        channel: usize,
-        channels: usize,
-        bytes: usize,
-        mut put: impl FnMut(usize, usize, usize, usize),
-    ) {
+    /// Writes all channels of row `y`, pixel after pixel.
+    pub(super) fn row(&self, memory: &mut [u8], y: usize, values: &[u8]) {
+        let depth = self.extent.depth;
         for part in self.map.row(y, self.extent.width) {
-            for x in part.columns.clone() {
-                let offset = (x - part.columns.start) as i64;
-                match self.map.layout {
-                    Layout::Nhwc => {
-                        let at = (part.start as i64 + offset * self.map.stride_x) as usize + channel * bytes;
-                        put(x, 0, at, channels);
-                    }
-                    Layout::Nhcwb16 => {
-                        let pixel = part.start as i64 + offset * (BRICK * bytes) as i64;
-                        for first in (0..channels).step_by(BRICK) {
-                            let brick = ((channel + first) / BRICK) as i64;
-                            let at = (pixel + brick * self.map.stride_c) as usize;
-                            put(x, first, at, BRICK.min(channels - first));
-                        }
-                    }
+            let values = &values[part.columns.start * depth..part.columns.end * depth];
+            if self.map.dense_rows(depth) {
+                memory[part.start..part.start + values.len()].copy_from_slice(values);
+                continue;
+            }
+            for (column, values) in values.chunks_exact(depth).enumerate() {
+                let pixel = self.pixel(part.start, column, 1);
+                for (brick, values) in values.chunks(BRICK).enumerate() {
+                    copy(&mut memory[self.brick(pixel, brick, 1)..], values);
                 }
             }
         }
+    }
+
+    /// Writes the channels of one block of row `y`: [`LANES`] values a pixel.
+    pub(super) fn block_row(&self, memory: &mut [u8], y: usize, block: usize, values: &[u8]) {
+        let channels = LANES.min(self.extent.depth - block * LANES);
+        for part in self.map.row(y, self.extent.width) {
+            let values = &values[part.columns.start * LANES..part.columns.end * LANES];
+            if channels == BRICK && self.map.layout == Layout::Nhcwb16 {
+                let at = self.brick(part.start as i64, block, 1);
+                memory[at..at + values.len()].copy_from_slice(values);
+                continue;
+            }
+            for (column, values) in values.chunks_exact(LANES).enumerate() {
+                let at = self.brick(self.pixel(part.start, column, 1), block, 1);
+                copy(&mut memory[at..], &values[..channels]);
+            }
+        }
+    }
+
+    /// As [`block_row`](Self::block_row), the low 16 bits of each value.
+    pub(super) fn block_row_words(&self, memory: &mut [u8], y: usize, block: usize, values: &[i32]) {
+        let channels = LANES.min(self.extent.depth - block * LANES);
+        for part in self.map.row(y, self.extent.width) {
+            for x in part.columns.clone() {
+                let at = self.brick(self.pixel(part.start, x - part.columns.start, 2), block, 2);
+                words(&mut memory[at..], &values[x * LANES..][..channels]);
+            }
+        }
+    }
+
+    /// As [`row`](Self::row), the low 16 bits of each value.
+    pub(super) fn row_words(&self, memory: &mut [u8], y: usize, values: &[i32]) {
+        let depth = self.extent.depth;
+        for part in self.map.row(y, self.extent.width) {
+            for x in part.columns.clone() {
+                let pixel = self.pixel(part.start, x - part.columns.start, 2);
+                for (brick, values) in values[x * depth..][..depth].chunks(BRICK).enumerate() {
+                    words(&mut memory[self.brick(pixel, brick, 2)..], values);
+                }
+            }
+        }
+    }
+
+    /// Where a column of a part of a row begins.
+    fn pixel(&self, start: usize, column: usize, bytes: usize) -> i64 {
+        let step = match self.map.layout {
+            Layout::Nhwc => self.map.stride_x,
+            Layout::Nhcwb16 => (BRICK * bytes) as i64,
+        };
+        start as i64 + column as i64 * step
+    }
+
+    /// Where sixteen channels of a pixel begin.
+    fn brick(&self, pixel: i64, brick: usize, bytes: usize) -> usize {
+        let step = match self.map.layout {
+            Layout::Nhwc => (BRICK * bytes) as i64,
+            Layout::Nhcwb16 => self.map.stride_c,
+        };
+        (pixel + brick as i64 * step) as usize
+    }
+}
+
+/// Copies a few bytes; the usual numbers without a call.
+fn copy(memory: &mut [u8], values: &[u8]) {
+    macro_rules! fixed {
+        ($($count:literal)*) => {
+            match values.len() {
+                $($count => memory[..$count].copy_from_slice(&values[..$count]),)*
+                count => memory[..count].copy_from_slice(values),
+            }
+        };
+    }
+    fixed!(16 8 4 1);
+}
+
+fn words(memory: &mut [u8], values: &[i32]) {
+    for (bytes, value) in memory[..2 * values.len()].chunks_exact_mut(2).zip(values) {
+        bytes.copy_from_slice(&(*value as i16).to_le_bytes());
     }
 }

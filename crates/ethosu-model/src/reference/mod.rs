@@ -63,8 +63,9 @@ fn finish(
     memory: &mut Memory,
     tables: &TableMemory,
 ) -> Result<(), Cause> {
+    let output = output.with_tables(tables)?;
     for value in &mut scaled.values {
-        *value = output.apply(*value, tables)?;
+        *value = output.apply(*value)?;
     }
     ofm.store(memory, &scaled).map_err(Cause::bus("OFM"))
 }

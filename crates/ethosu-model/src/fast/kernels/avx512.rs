@@ -3,7 +3,10 @@
 
 use std::arch::x86_64::*;
 
-use super::{BLOCKS_TOGETHER, Clamp, Convolve, Depthwise, LANES, RequantBlock, Results, Segment};
+use super::{
+    BLOCKS_TOGETHER, Clamp, Combination, Combine, Convolve, Depthwise, LANES, Operand, Prepare, RequantBlock,
+    Results, Segment,
+};
 
 pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx512f")
@@ -184,7 +187,7 @@ unsafe fn convolve<T: Dot>(mut work: Convolve<'_, T, T::Weight>) {
             requant,
             clamp,
             out,
-            blocks,
+            pixels: work.pixels.len(),
             first,
         };
         // SAFETY: the caller's promise; `width` is the strip's number of blocks.
@@ -209,7 +212,8 @@ struct Strip<'a, T: Dot> {
     requant: &'a [RequantBlock],
     clamp: Clamping,
     out: Out,
-    blocks: usize,
+    /// Pixels in all.
+    pixels: usize,
     first: usize,
 }
 
@@ -283,7 +287,7 @@ impl<T: Dot> Strip<'_, T> {
             let scaling = Scaling::load(&self.requant[n]);
             for m in 0..M {
                 let values = self.clamp.apply(scaling.apply(sums[m][n]));
-                let at = ((pixel + m) * self.blocks + self.first + n) * LANES;
+                let at = ((self.first + n) * self.pixels + pixel + m) * LANES;
                 // SAFETY: `Convolve::check` has found room for every pixel's blocks.
                 unsafe { self.out.store(at, values) };
             }
@@ -321,43 +325,77 @@ pub(super) fn depthwise_bytes(work: Depthwise<'_, u8, i8>) {
 unsafe fn depthwise<const K: usize>(mut work: Depthwise<'_, u8, i8>) {
     let out = Out::new(&mut work.results);
     let clamp = Clamping::new(work.clamp);
-    let scaling = Scaling::load(work.requant);
-    // SAFETY: 64 bytes, and sixteen 32-bit words.
-    let (order, bias) = unsafe {
-        (
-            _mm512_loadu_si512(TAPS_TO_GROUPS.as_ptr().cast()),
-            _mm512_loadu_si512(work.requant.bias.as_ptr().cast()),
-        )
-    };
     let groups = if K > 0 { K } else { work.offsets.len() };
-    let mut pixel = 0;
-    macro_rules! tile {
-        ($m:literal) => {
-            while work.pixels - pixel >= $m {
-                let mut sums = [bias; $m];
-                for group in 0..groups {
-                    // SAFETY: `Depthwise::check` has found the windows of all pixels inside `staged`, and the weights.
-                    unsafe {
-                        let weights = _mm512_loadu_si512(work.weights.as_ptr().add(group * 64).cast());
-                        let offset = *work.offsets.get_unchecked(group);
-                        let inputs = work.staged.as_ptr().add(work.start + pixel * work.step + offset);
-                        for (m, sum) in sums.iter_mut().enumerate() {
-                            let taps = _mm512_loadu_si512(inputs.add(m * work.step).cast());
-                            *sum = _mm512_dpbusd_epi32(*sum, _mm512_permutexvar_epi8(order, taps), weights);
-                        }
-                    }
-                }
-                for (m, sum) in sums.into_iter().enumerate() {
-                    // SAFETY: `Depthwise::check` has found room for every pixel.
-                    unsafe { out.store((pixel + m) * LANES, clamp.apply(scaling.apply(sum))) };
-                }
-                pixel += $m;
+    for (brick, requant) in work.requant.iter().enumerate() {
+        let weights = &work.weights[brick * groups * LANES * 4..];
+        let staged = &work.staged[brick * work.brick..];
+        let offsets = &work.offsets[..groups];
+        let strip = Taps { staged, offsets, weights, requant, clamp, out, first: brick * work.pixels.len() };
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut pixel = 0;
+            let mut tiles = work.pixels.chunks_exact(8);
+            for tile in &mut tiles {
+                strip.tile::<8>(tile.try_into().expect("eight pixels"), pixel);
+                pixel += 8;
             }
-        };
+            let mut tiles = tiles.remainder().chunks_exact(4);
+            for tile in &mut tiles {
+                strip.tile::<4>(tile.try_into().expect("four pixels"), pixel);
+                pixel += 4;
+            }
+            for &base in tiles.remainder() {
+                strip.tile::<1>(&[base], pixel);
+                pixel += 1;
+            }
+        }
     }
-    tile!(8);
-    tile!(4);
-    tile!(1);
+}
+
+/// One brick of a depthwise convolution.
+struct Taps<'a> {
+    staged: &'a [u8],
+    offsets: &'a [usize],
+    weights: &'a [i8],
+    requant: &'a RequantBlock,
+    clamp: Clamping,
+    out: Out,
+    /// Results before the brick's, in pixels.
+    first: usize,
+}
+
+impl Taps<'_> {
+    /// `M` pixels, the first of them number `pixel`.
+    ///
+    /// # Safety
+    /// As [`depthwise`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")]
+    unsafe fn tile<const M: usize>(&self, bases: &[usize; M], pixel: usize) {
+        // SAFETY: 64 bytes, and sixteen 32-bit words.
+        let (order, bias) = unsafe {
+            (
+                _mm512_loadu_si512(TAPS_TO_GROUPS.as_ptr().cast()),
+                _mm512_loadu_si512(self.requant.bias.as_ptr().cast()),
+            )
+        };
+        let mut sums = [bias; M];
+        for (group, &offset) in self.offsets.iter().enumerate() {
+            // SAFETY: `Depthwise::check` has found the windows of all pixels inside `staged`, and the weights.
+            unsafe {
+                let weights = _mm512_loadu_si512(self.weights.as_ptr().add(group * LANES * 4).cast());
+                for (sum, base) in sums.iter_mut().zip(bases) {
+                    let taps = _mm512_loadu_si512(self.staged.as_ptr().add(base + offset).cast());
+                    *sum = _mm512_dpbusd_epi32(*sum, _mm512_permutexvar_epi8(order, taps), weights);
+                }
+            }
+        }
+        let scaling = Scaling::load(self.requant);
+        for (m, sum) in sums.into_iter().enumerate() {
+            // SAFETY: `Depthwise::check` has found room for every pixel.
+            unsafe { self.out.store((self.first + pixel + m) * LANES, self.clamp.apply(scaling.apply(sum))) };
+        }
+    }
 }
 
 pub(super) fn scale(values: &mut [i32], block: &RequantBlock) {
@@ -376,4 +414,84 @@ fn scale_all(values: &mut [i32], block: &RequantBlock) {
             _mm512_storeu_si512(values.as_mut_ptr().cast(), scaled);
         }
     }
+}
+
+pub(super) fn combine(work: &Combine<'_>, a: &[u8], b: &[u8], results: &mut [u8]) {
+    assert!(available());
+    // SAFETY: the instruction set is there.
+    unsafe { combine_all(work, a, b, results) }
+}
+
+/// An operand of [`Combine`], in registers.
+#[derive(Clone, Copy)]
+struct Preparation {
+    signed: bool,
+    zero: __m512i,
+    multiply: __m512i,
+    scaling: Option<Scaling>,
+}
+
+impl Preparation {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new(operand: &Operand<'_>) -> Self {
+        let (multiply, scaling) = match operand.prepare {
+            Prepare::Multiply(by) => (by, None),
+            Prepare::Scale(block) => (1, Some(Scaling::load(block))),
+        };
+        Self {
+            signed: operand.signed,
+            zero: _mm512_set1_epi32(operand.zero),
+            multiply: _mm512_set1_epi32(multiply),
+            scaling,
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn apply(&self, bytes: __m128i) -> __m512i {
+        let value = if self.signed { _mm512_cvtepi8_epi32(bytes) } else { _mm512_cvtepu8_epi32(bytes) };
+        let value = _mm512_sub_epi32(value, self.zero);
+        match &self.scaling {
+            Some(scaling) => scaling.apply(value),
+            None => _mm512_mullo_epi32(value, self.multiply),
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn combine_all(work: &Combine<'_>, a: &[u8], b: &[u8], results: &mut [u8]) {
+    let operands = [Preparation::new(&work.operands[0]), Preparation::new(&work.operands[1])];
+    let scaling = Scaling::load(work.scale);
+    let clamp = Clamping::new(work.clamp);
+    let sixteen = |a: __m128i, b: __m128i| {
+        let (a, b) = (operands[0].apply(a), operands[1].apply(b));
+        let combined = match work.mode {
+            Combination::Sum => _mm512_add_epi32(a, b),
+            Combination::Difference => _mm512_sub_epi32(a, b),
+            Combination::Product => _mm512_mullo_epi32(a, b),
+        };
+        _mm512_cvtepi32_epi8(clamp.apply(scaling.apply(combined)))
+    };
+    let mut lines = results.chunks_exact_mut(LANES);
+    for ((results, a), b) in (&mut lines).zip(a.chunks_exact(LANES)).zip(b.chunks_exact(LANES)) {
+        // SAFETY: chunks are sixteen bytes.
+        unsafe {
+            let result = sixteen(_mm_loadu_si128(a.as_ptr().cast()), _mm_loadu_si128(b.as_ptr().cast()));
+            _mm_storeu_si128(results.as_mut_ptr().cast(), result);
+        }
+    }
+    let rest = lines.into_remainder();
+    let from = a.len() - rest.len();
+    let mut last = [[0; LANES]; 2];
+    last[0][..rest.len()].copy_from_slice(&a[from..]);
+    last[1][..rest.len()].copy_from_slice(&b[from..]);
+    let mut result = [0; LANES];
+    // SAFETY: the arrays are sixteen bytes.
+    unsafe {
+        let values =
+            sixteen(_mm_loadu_si128(last[0].as_ptr().cast()), _mm_loadu_si128(last[1].as_ptr().cast()));
+        _mm_storeu_si128(result.as_mut_ptr().cast(), values);
+    }
+    rest.copy_from_slice(&result[..rest.len()]);
 }

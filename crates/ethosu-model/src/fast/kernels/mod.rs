@@ -109,26 +109,26 @@ pub(super) struct Convolve<'a, T, W> {
     /// One for each block of channels.
     pub(super) requant: &'a [RequantBlock],
     pub(super) clamp: Clamp,
-    /// Pixel, block, lane.
+    /// Block, pixel, lane.
     pub(super) results: Results<'a>,
 }
 
-/// A depthwise convolution of pixels of one row, one brick of channels.
+/// A depthwise convolution of some pixels, all their channels.
 pub(super) struct Depthwise<'a, T, W> {
     /// Pixels of 16 channels.
     pub(super) staged: &'a [T],
-    /// Where the first pixel's window begins.
-    pub(super) start: usize,
-    /// Elements from a pixel's window to the next one's.
-    pub(super) step: usize,
-    pub(super) pixels: usize,
+    /// Where each pixel's window begins in `staged`, in the first brick.
+    pub(super) pixels: &'a [usize],
+    /// Elements from a brick to the next.
+    pub(super) brick: usize,
     /// Where each group of taps (of adjacent columns) lies, from the window's beginning.
     pub(super) offsets: &'a [usize],
-    /// For each group, for each lane, the group's weights.
+    /// For each brick, for each group, for each lane, the group's weights.
     pub(super) weights: &'a [W],
-    pub(super) requant: &'a RequantBlock,
+    /// One for each brick.
+    pub(super) requant: &'a [RequantBlock],
     pub(super) clamp: Clamp,
-    /// Pixel, lane.
+    /// Brick, pixel, lane.
     pub(super) results: Results<'a>,
 }
 
@@ -164,11 +164,13 @@ impl<T: Element> Convolve<'_, T, T::Weight> {
 impl<T: Element> Depthwise<'_, T, T::Weight> {
     /// As [`Convolve::check`].
     fn check(&self) {
-        let Some(last) = self.pixels.checked_sub(1) else { return };
+        let bricks = self.requant.len();
         let reach = self.offsets.iter().max().map_or(0, |offset| offset + T::GROUP * LANES);
-        assert!(self.start + last * self.step + reach <= self.staged.len());
-        assert!(self.weights.len() >= self.offsets.len() * LANES * T::GROUP);
-        assert!(self.results.len() >= self.pixels * LANES);
+        let last =
+            self.pixels.iter().max().map_or(0, |last| last + bricks.saturating_sub(1) * self.brick + reach);
+        assert!(last <= self.staged.len());
+        assert!(self.weights.len() >= bricks * self.offsets.len() * LANES * T::GROUP);
+        assert!(self.results.len() >= bricks * self.pixels.len() * LANES);
     }
 }
 
@@ -233,5 +235,46 @@ pub(super) fn scale(isa: Isa, values: &mut [i32], block: &RequantBlock) {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => avx512::scale(values, block),
         Isa::Portable => portable::scale(values, block),
+    }
+}
+
+/// What is done to an operand before two are combined.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Prepare<'a> {
+    Multiply(i32),
+    Scale(&'a RequantBlock),
+}
+
+/// One operand of [`combine`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operand<'a> {
+    pub(super) signed: bool,
+    pub(super) zero: i32,
+    pub(super) prepare: Prepare<'a>,
+}
+
+/// How two operands become one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Combination {
+    Sum,
+    Difference,
+    Product,
+}
+
+/// An element-wise operation on bytes.
+pub(super) struct Combine<'a> {
+    pub(super) operands: [Operand<'a>; 2],
+    pub(super) mode: Combination,
+    pub(super) scale: &'a RequantBlock,
+    pub(super) clamp: Clamp,
+}
+
+/// Combines `a` and `b` into `results`, all of one length.
+pub(super) fn combine(isa: Isa, work: &Combine<'_>, a: &[u8], b: &[u8], results: &mut [u8]) {
+    assert!(a.len() == results.len() && b.len() == results.len());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::combine(work, a, b, results),
+        Isa::Portable => portable::combine(work, a, b, results),
     }
 }

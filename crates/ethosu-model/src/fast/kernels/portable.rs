@@ -1,6 +1,9 @@
 //! The kernels without any particular instruction set: what the others must equal.
 
-use super::{BLOCKS_TOGETHER, Convolve, Depthwise, Element, LANES, RequantBlock, Results};
+use super::{
+    BLOCKS_TOGETHER, Combination, Combine, Convolve, Depthwise, Element, LANES, Operand, Prepare,
+    RequantBlock, Results,
+};
 use crate::fast::kernels::Clamp;
 
 /// Adds the products of a group: `inputs` for every lane, or its own for each.
@@ -53,7 +56,7 @@ where
                 &work.requant[block],
                 work.clamp,
                 &mut work.results,
-                (pixel * blocks + block) * LANES,
+                (block * work.pixels.len() + pixel) * LANES,
             );
         }
     }
@@ -64,19 +67,29 @@ where
     T: Element + Into<i32>,
     T::Weight: Into<i32>,
 {
-    for pixel in 0..work.pixels {
-        let base = work.start + pixel * work.step;
-        let mut sums = work.requant.bias;
-        for (&offset, weights) in work.offsets.iter().zip(work.weights.chunks_exact(LANES * T::GROUP)) {
-            let inputs = &work.staged[base + offset..][..LANES * T::GROUP];
-            for part in 0..T::GROUP {
-                for (lane, sum) in sums.iter_mut().enumerate() {
-                    let product = inputs[part * LANES + lane].into() * weights[lane * T::GROUP + part].into();
-                    *sum = sum.wrapping_add(product);
+    let brick_weights = work.offsets.len() * LANES * T::GROUP;
+    for (brick, requant) in work.requant.iter().enumerate() {
+        let weights = &work.weights[brick * brick_weights..(brick + 1) * brick_weights];
+        for (pixel, &base) in work.pixels.iter().enumerate() {
+            let mut sums = requant.bias;
+            for (&offset, weights) in work.offsets.iter().zip(weights.chunks_exact(LANES * T::GROUP)) {
+                let inputs = &work.staged[base + brick * work.brick + offset..][..LANES * T::GROUP];
+                for part in 0..T::GROUP {
+                    for (lane, sum) in sums.iter_mut().enumerate() {
+                        let product =
+                            inputs[part * LANES + lane].into() * weights[lane * T::GROUP + part].into();
+                        *sum = sum.wrapping_add(product);
+                    }
                 }
             }
+            finish(
+                &sums,
+                requant,
+                work.clamp,
+                &mut work.results,
+                (brick * work.pixels.len() + pixel) * LANES,
+            );
         }
-        finish(&sums, work.requant, work.clamp, &mut work.results, pixel * LANES);
     }
 }
 
@@ -85,5 +98,24 @@ pub(super) fn scale(values: &mut [i32], block: &RequantBlock) {
         for (lane, value) in values.iter_mut().enumerate() {
             *value = block.apply(lane, *value);
         }
+    }
+}
+
+pub(super) fn combine(work: &Combine<'_>, a: &[u8], b: &[u8], results: &mut [u8]) {
+    let value = |operand: &Operand<'_>, byte: u8| {
+        let value = if operand.signed { i32::from(byte as i8) } else { i32::from(byte) } - operand.zero;
+        match operand.prepare {
+            Prepare::Multiply(by) => value.wrapping_mul(by),
+            Prepare::Scale(block) => block.apply(0, value),
+        }
+    };
+    for ((result, &a), &b) in results.iter_mut().zip(a).zip(b) {
+        let (a, b) = (value(&work.operands[0], a), value(&work.operands[1], b));
+        let combined = match work.mode {
+            Combination::Sum => a.wrapping_add(b),
+            Combination::Difference => a.wrapping_sub(b),
+            Combination::Product => a.wrapping_mul(b),
+        };
+        *result = work.clamp.apply(work.scale.apply(0, combined)) as u8;
     }
 }
