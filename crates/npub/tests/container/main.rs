@@ -5,6 +5,7 @@ mod framing;
 mod loading;
 mod malformed;
 mod properties;
+mod real;
 mod sample;
 mod tensors;
 mod worked_example;

@@ -3,6 +3,9 @@
 use npub::layout::{self, header, region};
 use npub::{Accel, BlobBuilder, DType, Place, Quantisation, Role, Shape, TensorEntry, TensorKind};
 
+/// What Vela made of the digits example, see data/README.md.
+pub(crate) const REAL: &[u8] = include_bytes!("../data/digits_int8.npub");
+
 pub(crate) const STOP: u32 = 0xFFFF_0000;
 
 /// Slots of [`network`].
