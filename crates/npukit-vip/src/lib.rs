@@ -28,6 +28,8 @@ pub mod checks;
 pub mod chip;
 pub mod codes;
 pub mod graph;
+pub mod nbg;
+pub mod recover;
 pub mod tables;
 pub mod typed;
 pub mod version;
