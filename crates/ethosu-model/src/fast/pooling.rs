@@ -3,6 +3,7 @@
 use ethosu_isa::{ElementSize, PoolMode, Rounding, Upscale};
 
 use super::output::Output;
+use super::requant::LANES;
 use super::scratch::Scratch;
 use super::stage::{Form, Stage};
 use crate::memory::Memory;
@@ -20,7 +21,6 @@ pub(super) struct Pool {
     zero: i64,
     kernel: (usize, usize),
     stride: (usize, usize),
-    dilation: (usize, usize),
     mode: Mode,
     rounding: Rounding,
     output: Output,
@@ -89,7 +89,6 @@ impl Pool {
             zero: window.ifm.zero_point + i64::from(turn),
             kernel: window.kernel,
             stride: window.stride,
-            dilation: window.dilation,
             mode,
             rounding: window.rounding,
             output,
@@ -110,41 +109,25 @@ impl Pool {
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
         let extent = self.output.store.extent;
         let depth = extent.depth;
+        // Whole blocks are computed: what lies beyond the last channel is dropped.
+        let padded = depth.next_multiple_of(LANES);
         scratch.byte_results.resize(extent.width * depth, 0);
-        scratch.first.resize(depth, 0);
+        scratch.first.resize(padded, 0);
         for y in 0..extent.height {
             for x in 0..extent.width {
-                let results = &mut scratch.byte_results[x * depth..(x + 1) * depth];
                 let base = y * self.stride.0 * self.stage.row + x * self.stride.1 * depth;
-                let taps = (0..self.kernel.0).flat_map(|ky| {
-                    let row = base + ky * self.dilation.0 * self.stage.row;
-                    (0..self.kernel.1).map(move |kx| row + kx * depth)
-                });
-                if let Mode::Max(scale) = self.mode {
-                    results.fill(0);
-                    for tap in taps {
-                        for (result, &input) in results.iter_mut().zip(&staged[tap..tap + depth]) {
-                            *result = (*result).max(input);
-                        }
-                    }
-                    for result in results.iter_mut() {
-                        let value = i64::from(*result) - self.zero;
-                        *result = self.scaled(value, scale);
-                    }
-                    continue;
+                for (block, sums) in scratch.first.chunks_exact_mut(LANES).enumerate() {
+                    let sums: &mut [i32; LANES] = sums.try_into().expect("a block");
+                    self.block(&staged[base + block * LANES..], depth, sums);
                 }
-                let sums = &mut scratch.first;
-                sums.fill(0);
-                for tap in taps {
-                    for (sum, &input) in sums.iter_mut().zip(&staged[tap..tap + depth]) {
-                        *sum += i32::from(input);
-                    }
-                }
-                // Staged padding adds the zero point, so all taps count here.
-                let zero = self.zero * (self.kernel.0 * self.kernel.1) as i64;
-                for (result, &sum) in results.iter_mut().zip(sums.iter()) {
-                    let sum = i64::from(sum) - zero;
+                let results = &mut scratch.byte_results[x * depth..(x + 1) * depth];
+                let taps = (self.kernel.0 * self.kernel.1) as i64;
+                for (result, &sum) in results.iter_mut().zip(scratch.first.iter()) {
+                    let sum = i64::from(sum);
+                    // Staged padding adds the zero point, so all taps count in a sum.
                     *result = match self.mode {
+                        Mode::Max(scale) => self.scaled(sum - self.zero, scale),
+                        Mode::Sum(scale) => self.scaled(sum - taps * self.zero, scale),
                         Mode::Mean { height, width, top, left } => {
                             let inside = |o: usize, stride: usize, kernel: usize, pad: i64, size: i64| {
                                 let first = (o * stride) as i64 - pad;
@@ -152,9 +135,8 @@ impl Pool {
                             };
                             let rows = inside(y, self.stride.0, self.kernel.0, top, height);
                             let columns = inside(x, self.stride.1, self.kernel.1, left, width);
-                            self.clamped(divide_half_away(sum, rows * columns))
+                            self.clamped(divide_half_away(sum - taps * self.zero, rows * columns))
                         }
-                        Mode::Sum(scale) | Mode::Max(scale) => self.scaled(sum, scale),
                     };
                 }
             }
@@ -162,6 +144,26 @@ impl Pool {
             self.output.store.row(out, y, &scratch.byte_results);
         }
         scratch.bytes.give_back(staged);
+    }
+
+    /// The sums, or the largest values, of a block of channels under the kernel.
+    fn block(&self, window: &[u8], depth: usize, results: &mut [i32; LANES]) {
+        *results = [0; LANES];
+        for ky in 0..self.kernel.0 {
+            for kx in 0..self.kernel.1 {
+                let at = ky * self.stage.row + kx * depth;
+                let inputs: &[u8; LANES] = window[at..at + LANES].try_into().expect("a block");
+                if matches!(self.mode, Mode::Max(_)) {
+                    for lane in 0..LANES {
+                        results[lane] = results[lane].max(inputs[lane].into());
+                    }
+                } else {
+                    for lane in 0..LANES {
+                        results[lane] += i32::from(inputs[lane]);
+                    }
+                }
+            }
+        }
     }
 
     fn scaled(&self, value: i64, scale: Scale) -> u8 {

@@ -167,15 +167,16 @@ impl Stage {
                 for brick in 0..depth.div_ceil(BRICK) {
                     let from = (part.start as i64 + brick as i64 * self.map.stride_c) as usize;
                     let channels = BRICK.min(depth - brick * BRICK);
-                    if channels == BRICK {
-                        for x in 0..count {
-                            let to = (first + x) * depth + brick * BRICK;
-                            sixteen(&region[from + x * BRICK * E..], &mut out[to..], convert);
-                        }
-                    } else {
-                        for x in 0..count {
-                            let to = (first + x) * depth + brick * BRICK;
-                            run(&region[from + x * BRICK * E..], &mut out[to..to + channels], convert);
+                    let to = first * depth + brick * BRICK;
+                    let (bytes, out) = (&region[from..], &mut out[to..]);
+                    match channels {
+                        16 => gather::<16, E, T>(bytes, out, depth, count, convert),
+                        8 => gather::<8, E, T>(bytes, out, depth, count, convert),
+                        _ => {
+                            for x in 0..count {
+                                let out = &mut out[x * depth..x * depth + channels];
+                                few(&bytes[x * BRICK * E..], out, convert);
+                            }
                         }
                     }
                 }
@@ -185,12 +186,14 @@ impl Stage {
                     let from = (part.start as i64 + brick as i64 * self.map.stride_c) as usize;
                     let channels = BRICK.min(depth - brick * BRICK);
                     let to = (brick * self.columns + first) * BRICK;
-                    if channels == BRICK {
-                        run(&region[from..], &mut out[to..to + count * BRICK], convert);
+                    // Channels that a brick has beyond the map's meet weights of zero.
+                    let bytes = count * BRICK * E;
+                    if channels == BRICK || from + bytes <= region.len() {
+                        run(&region[from..from + bytes], &mut out[to..to + count * BRICK], convert);
                     } else {
                         for x in 0..count {
                             let to = to + x * BRICK;
-                            run(&region[from + x * BRICK * E..], &mut out[to..to + channels], convert);
+                            few(&region[from + x * BRICK * E..], &mut out[to..to + channels], convert);
                         }
                     }
                 }
@@ -227,12 +230,13 @@ impl Stage {
                 Form::Dense => column * depth + brick * BRICK,
                 Form::Bricks => (brick * self.columns + column) * BRICK,
             };
-            run(&region[from..], &mut out[to..to + channels], convert);
+            few(&region[from..], &mut out[to..to + channels], convert);
         }
     }
 }
 
 /// Converts as many elements as `out` has.
+#[inline(always)]
 fn run<const E: usize, T: Copy>(bytes: &[u8], out: &mut [T], convert: impl Fn([u8; E]) -> T) {
     let bytes = &bytes[..out.len() * E];
     for (out, element) in out.iter_mut().zip(bytes.chunks_exact(E)) {
@@ -240,11 +244,25 @@ fn run<const E: usize, T: Copy>(bytes: &[u8], out: &mut [T], convert: impl Fn([u
     }
 }
 
-/// Converts sixteen elements: a length the compiler knows.
-fn sixteen<const E: usize, T: Copy>(bytes: &[u8], out: &mut [T], convert: impl Fn([u8; E]) -> T) {
-    let bytes = &bytes[..16 * E];
-    let out = &mut out[..16];
-    for i in 0..16 {
-        out[i] = convert(bytes[i * E..(i + 1) * E].try_into().expect("E bytes"));
+/// Takes `N` channels of each of `count` pixels out of a brick.
+fn gather<const N: usize, const E: usize, T: Copy>(
+    bytes: &[u8],
+    out: &mut [T],
+    depth: usize,
+    count: usize,
+    convert: impl Fn([u8; E]) -> T + Copy,
+) {
+    for (bytes, out) in bytes.chunks(BRICK * E).zip(out.chunks_mut(depth)).take(count) {
+        run(&bytes[..N * E], &mut out[..N], convert);
+    }
+}
+
+/// As [`run`], for up to sixteen elements: the usual numbers are lengths the compiler knows.
+fn few<const E: usize, T: Copy>(bytes: &[u8], out: &mut [T], convert: impl Fn([u8; E]) -> T) {
+    match out.len() {
+        16 => run(&bytes[..16 * E], &mut out[..16], convert),
+        8 => run(&bytes[..8 * E], &mut out[..8], convert),
+        4 => run(&bytes[..4 * E], &mut out[..4], convert),
+        _ => run(bytes, out, convert),
     }
 }

@@ -283,17 +283,32 @@ impl<T: Dot> Strip<'_, T> {
                 }
             }
         }
+        // The sums go through memory here, once: indexed by the loops below they would be kept there all along.
+        let mut spilled = [[Spilled([0; LANES]); N]; M];
+        for m in 0..M {
+            for n in 0..N {
+                // SAFETY: sixteen 32-bit words are 64 bytes.
+                unsafe { _mm512_storeu_si512(spilled[m][n].0.as_mut_ptr().cast(), sums[m][n]) };
+            }
+        }
         for n in 0..N {
             let scaling = Scaling::load(&self.requant[n]);
-            for m in 0..M {
-                let values = self.clamp.apply(scaling.apply(sums[m][n]));
+            for (m, row) in spilled.iter().enumerate() {
                 let at = ((self.first + n) * self.pixels + pixel + m) * LANES;
-                // SAFETY: `Convolve::check` has found room for every pixel's blocks.
-                unsafe { self.out.store(at, values) };
+                // SAFETY: sixteen 32-bit words are 64 bytes; `Convolve::check` has found room for every pixel's blocks.
+                unsafe {
+                    let sums = _mm512_loadu_si512(row[n].0.as_ptr().cast());
+                    self.out.store(at, self.clamp.apply(scaling.apply(sums)));
+                }
             }
         }
     }
 }
+
+/// Sixteen sums in memory, where loads and stores don't cross cache lines.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Spilled([i32; LANES]);
 
 /// Byte `4 * lane + tap` comes from tap `tap` of lane `lane`: four pixels of sixteen channels become sixteen groups.
 const TAPS_TO_GROUPS: [u8; 64] = {
@@ -390,10 +405,18 @@ impl Taps<'_> {
                 }
             }
         }
+        let mut spilled = [Spilled([0; LANES]); M];
+        for (spilled, &sum) in spilled.iter_mut().zip(&sums) {
+            // SAFETY: sixteen 32-bit words are 64 bytes.
+            unsafe { _mm512_storeu_si512(spilled.0.as_mut_ptr().cast(), sum) };
+        }
         let scaling = Scaling::load(self.requant);
-        for (m, sum) in sums.into_iter().enumerate() {
-            // SAFETY: `Depthwise::check` has found room for every pixel.
-            unsafe { self.out.store((self.first + pixel + m) * LANES, self.clamp.apply(scaling.apply(sum))) };
+        for (m, spilled) in spilled.iter().enumerate() {
+            // SAFETY: sixteen 32-bit words are 64 bytes; `Depthwise::check` has found room for every pixel.
+            unsafe {
+                let sum = _mm512_loadu_si512(spilled.0.as_ptr().cast());
+                self.out.store((self.first + pixel + m) * LANES, self.clamp.apply(scaling.apply(sum)));
+            }
         }
     }
 }
