@@ -63,6 +63,20 @@ fn total_bytes_is_not_the_real_buffer_length() {
     assert_eq!(refusal(&longer), Error::TotalBytes { found: actual, expected: longer.len() });
 }
 
+/// Peeking takes the header alone, so a blob can be stepped over; one that claims to end in its header can't be.
+#[test]
+fn peeking_looks_at_the_header_only() {
+    let mut blob = small();
+    let header = *Blob::parse(&blob).expect("valid").header();
+    assert_eq!(npub::peek(&blob[..32]), Ok(header));
+    blob.push(0);
+    assert_eq!(npub::peek(&blob), Ok(header));
+    for stated in [0, 31] {
+        set(&mut blob, header::TOTAL_BYTES, stated);
+        assert_eq!(npub::peek(&blob), Err(Error::TotalBytes { found: stated, expected: 32 }));
+    }
+}
+
 #[test]
 fn region_count_huge() {
     for count in [9, 0x1000_0000, u32::MAX] {
