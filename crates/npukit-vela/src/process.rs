@@ -46,6 +46,15 @@ pub(crate) fn last_words(stdout: &str, stderr: &str) -> String {
     lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n")
 }
 
+/// What a program said last, as the end of a sentence about it.
+pub(crate) fn said(last_words: &str) -> String {
+    if last_words.trim().is_empty() {
+        " and said nothing".to_owned()
+    } else {
+        format!("; its last words:\n{last_words}")
+    }
+}
+
 /// How a process ended, in words: "exit status 1", "killed by signal 11 (SIGSEGV)".
 pub(crate) fn ending(status: ExitStatus) -> String {
     #[cfg(unix)]

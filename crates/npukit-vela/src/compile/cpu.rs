@@ -1,14 +1,12 @@
 //! Which operators Vela leaves to the CPU, and why: the operators from the files, the reasons from its messages.
 
-use crate::distil::{CpuOperator, is_bookkeeping, left_to_cpu};
+use crate::distil::{CpuOperator, UNNAMED, is_bookkeeping, left_to_cpu};
 use crate::tflite::{Model, Operator, Subgraph, is_ethos_u};
 
 /// What begins a message about an operator (Vela 5.2.0, `tflite_supported_operators.cpp`).
 const WARNING: &str = "Warning (supported operators) operator: ";
 /// What stands between the operator's type and its output's name.
 const OUTPUT: &str = ", ofm: '";
-/// What Vela calls a tensor without a name.
-const UNNAMED: &str = "<unnamed>";
 
 /// A message about an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +94,7 @@ type Placed<'r, 'a> = (&'r Model<'a>, &'r Subgraph<'a>, &'r Operator<'a>);
 fn is_same(old: Placed<'_, '_>, new: Placed<'_, '_>) -> bool {
     let outputs = |(_, graph, operator): Placed<'_, '_>| -> Vec<(String, Vec<i32>, crate::tflite::DataType)> {
         let tensors = operator.outputs.iter().map(|&tensor| &graph.tensors[tensor]);
-        tensors.map(|tensor| (tensor.name.to_string(), tensor.shape.clone(), tensor.data_type)).collect()
+        tensors.map(|tensor| (tensor.name.replace(UNNAMED, ""), tensor.shape.clone(), tensor.data_type)).collect()
     };
     fn constants<'a>((model, graph, operator): Placed<'_, 'a>) -> Vec<&'a [u8]> {
         let tensors = operator.inputs.iter().flatten().map(|&tensor| &graph.tensors[tensor]);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::distil::{CpuOperator, DistilError};
+use crate::process::said;
 use crate::tflite;
 use crate::toolchain::ToolchainError;
 
@@ -92,7 +93,7 @@ pub enum CompileError {
         source: io::Error,
     },
     /// Vela took too long.
-    #[error("the compiler was stopped after {} s; its last words:\n{last_words}", after.as_secs())]
+    #[error("the compiler was stopped after {} s{}", after.as_secs(), said(last_words))]
     TimedOut {
         /// How long it ran.
         after: Duration,
@@ -100,7 +101,7 @@ pub enum CompileError {
         last_words: String,
     },
     /// Vela failed or crashed.
-    #[error("the compiler failed ({ending}); its last words:\n{last_words}")]
+    #[error("the compiler failed ({ending}){}", said(last_words))]
     Failed {
         /// "exit status 1", "killed by signal 11 (SIGSEGV)".
         ending: String,
@@ -108,7 +109,7 @@ pub enum CompileError {
         last_words: String,
     },
     /// Vela says it succeeded but wrote nothing.
-    #[error("the compiler left no output; its last words:\n{last_words}")]
+    #[error("the compiler left no output{}", said(last_words))]
     NoOutput {
         /// The end of its output.
         last_words: String,

@@ -25,6 +25,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use npub::TensorKind;
+
 use crate::distil::{self, CpuOperator, DistilError, IoMode};
 use crate::process::{self, Finished, RunError};
 use crate::progress::Progress;
@@ -102,13 +104,17 @@ pub fn build(
         );
     }
     let (compiled, program) = match once(vela, &prepared, &options, progress) {
-        Err(CompileError::Distil(DistilError::MixedPlaces { unused })) => {
+        Err(CompileError::Distil(DistilError::MixedPlaces { .. })) => {
             options.io = IoMode::Arena;
+            let (compiled, program) = once(vela, &prepared, &options, progress)?;
+            let unused = program.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Input && tensor.place.is_none());
+            let unused: Vec<String> = unused.map(|tensor| format!("'{}'", tensor.name)).collect();
             notes.push(format!(
-                "the network doesn't use its input '{unused}'; Vela 5.2.0 then mixes up the places of separate inputs, so \
-                 inputs and outputs live in the arena (--io arena)"
+                "the network doesn't use its input {}; Vela 5.2.0 then mixes up the places of separate inputs, so inputs \
+                 and outputs live in the arena (--io arena)",
+                unused.join(", ")
             ));
-            once(vela, &prepared, &options, progress)?
+            (compiled, program)
         }
         other => other?,
     };

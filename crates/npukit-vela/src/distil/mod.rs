@@ -24,7 +24,7 @@ use crate::npy::NpyError;
 use crate::tflite::{self, DataType};
 
 pub use operator::from_vela_tflite;
-pub(crate) use operator::{is_bookkeeping, left_to_cpu};
+pub(crate) use operator::{UNNAMED, is_bookkeeping, left_to_cpu};
 pub use raw::from_raw;
 
 /// Base pointers as Vela 5.2.0 uses them (`raw_writer.cpp`): constants, scratch, fast scratch, inputs, outputs.
@@ -161,12 +161,12 @@ pub enum DistilError {
     },
     /// Vela's note on where separate inputs live can't be trusted.
     #[error(
-        "the input '{unused}' isn't used, and with separate regions Vela 5.2.0 then gives its place to another input; \
-         compile it with `--io arena`"
+        "an input isn't used, and with separate regions Vela 5.2.0 then mixes up the inputs' places ('{without_place}' has \
+         none); compile it with `--io arena`"
     )]
     MixedPlaces {
-        /// The input that the operator takes but no command reads.
-        unused: String,
+        /// The input that the note gives no place, which isn't always the one that isn't used.
+        without_place: String,
     },
     /// A tensor has properties that an `.npub` can't tell.
     #[error("tensor '{tensor}': {problem}")]

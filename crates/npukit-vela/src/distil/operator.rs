@@ -19,6 +19,8 @@ use crate::tflite::{BuiltinOperator, DataType, Model, Operator, Subgraph, is_eth
 const ALLOCATION: &str = "OfflineMemoryAllocation";
 /// Numbers in the note before the offsets.
 const ALLOCATION_HEADER: usize = 3;
+/// What Vela calls a tensor without a name.
+pub(crate) const UNNAMED: &str = "<unnamed>";
 /// Where real tensors begin among the operator's inputs.
 const FIRST_TENSOR: usize = 4;
 
@@ -78,7 +80,7 @@ fn the_operator<'m, 'a>(graph: &'m Subgraph<'a>) -> Result<&'m Operator<'a>, Dis
 }
 
 pub(crate) fn left_to_cpu(graph: &Subgraph<'_>, operator: &Operator<'_>) -> CpuOperator {
-    let output = operator.outputs.first().map(|&tensor| graph.tensors[tensor].name.to_string());
+    let output = operator.outputs.first().map(|&tensor| graph.tensors[tensor].name.replace(UNNAMED, ""));
     CpuOperator {
         index: Some(operator.index),
         operator: operator.name().into_owned(),
@@ -203,7 +205,7 @@ impl Table<'_, '_> {
         let nowhere = |tensor: &&usize| self.places.offsets[**tensor].is_none();
         let unused = self.operator.inputs[FIRST_TENSOR..].iter().flatten().find(nowhere);
         if let (IoMode::Separate, Some(&unused)) = (self.places.io, unused) {
-            return Err(DistilError::MixedPlaces { unused: self.graph.tensors[unused].name.to_string() });
+            return Err(DistilError::MixedPlaces { without_place: self.graph.tensors[unused].name.to_string() });
         }
         for &tensor in &self.graph.inputs {
             let read = self.operator.inputs[FIRST_TENSOR..].contains(&Some(tensor));

@@ -1,7 +1,7 @@
 //! Vela's raw output: an `.npz` archive with the parts of the compiled network.
 //!
 //! Members after Vela 5.2.0 (`rawdata_writer.py`). What to mind: the command stream and the constants are 0-d byte strings
-//! whose trailing zeros NumPy hides, so the length comes from the type; shapes are padded with ones to six axes; offsets
+//! whose trailing zeros NumPy hides, so the length comes from the type; shapes are the layers', padded with ones to six axes; offsets
 //! are floats as soon as one input has none (then it is 2^64 - 1); quantisation is pickled Python and comes from the
 //! network instead; state tensors have no names.
 
@@ -51,7 +51,7 @@ pub fn from_raw(npz: &[u8], model: &[u8]) -> Result<Program, DistilError> {
             let name = tensor.name.to_string();
             // Vela's places are mixed up then; see `operator.rs`.
             if separate && place.is_none() {
-                return Err(DistilError::MixedPlaces { unused: name });
+                return Err(DistilError::MixedPlaces { without_place: name });
             }
             tensors.push(TensorEntry { kind, name, dtype, shape, quantisation, place, fed_from: None });
         }
@@ -75,8 +75,7 @@ pub fn from_raw(npz: &[u8], model: &[u8]) -> Result<Program, DistilError> {
 
 /// One input or output as the archive describes it.
 struct Found {
-    /// Without axes of one.
-    axes: Vec<usize>,
+    elements: u64,
     element_bytes: usize,
     region: u8,
     offset: Option<u32>,
@@ -123,26 +122,26 @@ impl Raw<'_, '_> {
         let (shapes, axes) = self.numbers(&name)?;
         let offsets = self.list(&format!("{side}_offset"))?;
         let regions = self.list(&format!("{side}_region"))?;
-        let elements = self.list(&format!("{side}_elem_size"))?;
+        let element_bytes = self.list(&format!("{side}_elem_size"))?;
         let count = offsets.len();
         let rank = match shapes.shape() {
             [0] | [0, _] if count == 0 => 0,
             [rows, rank] if *rows == count => *rank,
             other => return Err(wrong(&name, format!("has shape {other:?} for {count} tensors"))),
         };
-        if regions.len() != count || elements.len() != count {
+        if regions.len() != count || element_bytes.len() != count {
             return Err(wrong(&format!("{side}_region"), format!("doesn't describe {count} tensors")));
         }
         let describe = |index: usize| -> Option<Found> {
-            let axes = axes[index * rank..][..rank].iter().map(|&axis| whole(axis).map(|axis| axis as usize));
-            let axes: Option<Vec<usize>> = axes.filter(|axis| *axis != Some(1)).collect();
+            let mut axes = axes[index * rank..][..rank].iter();
+            let elements = axes.try_fold(1u64, |product, &axis| product.checked_mul(u64::from(whole(axis)?)))?;
             let offset = match offsets[index] {
                 NOWHERE => None,
                 offset => Some(whole(offset)?),
             };
             Some(Found {
-                axes: axes?,
-                element_bytes: whole(elements[index])? as usize,
+                elements,
+                element_bytes: whole(element_bytes[index])? as usize,
                 region: u8::try_from(whole(regions[index])?).ok()?,
                 offset,
             })
@@ -173,8 +172,9 @@ fn pair(
 ) -> Result<Vec<(usize, Option<Place>)>, DistilError> {
     let fits = |tensor: usize, found: &Found| {
         let tensor = &graph.tensors[tensor];
-        let axes = tensor.shape.iter().filter(|&&axis| axis != 1).map(|&axis| usize::try_from(axis).ok());
-        axes.eq(found.axes.iter().copied().map(Some)) && tensor.data_type.bytes() == Some(found.element_bytes)
+        // The shape is the first layer's, which may see the input reshaped.
+        tensor.elements().is_some_and(|elements| elements as u64 == found.elements)
+            && tensor.data_type.bytes() == Some(found.element_bytes)
     };
     let mut pairs = Vec::new();
     for (position, &tensor) in known.iter().enumerate() {

@@ -31,6 +31,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::npy::{Array, Dtype};
+use crate::process::said;
 use crate::tflite::{BuiltinOperator, Model};
 use crate::toolchain::Environment;
 use worker::{Frame, Worker};
@@ -42,6 +43,8 @@ pub use rounding::RoundingExplanation;
 const BATCH_BYTES: usize = 16 << 20;
 /// The most sets of inputs that go to an interpreter at once.
 const BATCH_SAMPLES: usize = 32;
+/// The most of a refusal's reason that is kept.
+const REASON_CHARACTERS: usize = 400;
 /// An interpreter that takes longer than this for a batch is stopped.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
 
@@ -112,7 +115,7 @@ pub enum OracleError {
     #[error("the interpreter's process can't be started: {0}")]
     Start(#[source] io::Error),
     /// The process died.
-    #[error("{reference} crashed ({ending}); its last words:\n{last_words}")]
+    #[error("{reference} crashed ({ending}){}", said(last_words))]
     Crashed {
         /// Which.
         reference: Reference,
@@ -227,20 +230,9 @@ impl Signature {
 pub struct Oracle {
     reference: Reference,
     worker: Worker,
-    launch: Launch,
-    /// Whether only a new process starts the network's state afresh.
-    restart: bool,
-    used: bool,
+    time_limit: Duration,
     inputs: Vec<Signature>,
     outputs: Vec<Signature>,
-}
-
-/// What it takes to start the process again.
-#[derive(Clone, Debug)]
-struct Launch {
-    python: std::path::PathBuf,
-    network: Vec<u8>,
-    options: OracleOptions,
 }
 
 #[derive(Deserialize)]
@@ -275,13 +267,34 @@ impl Oracle {
         if reference == Reference::Tflm && !environment.has_tflm() {
             return Err(OracleError::Unavailable { reference });
         }
-        let model = Model::parse(network)?;
-        // The interpreters reset variable tensors, but run the subgraph that initialises resource variables only once.
-        let resources = model.subgraphs.iter().flat_map(|graph| &graph.operators);
-        let resources = resources.into_iter().any(|operator| operator.code == BuiltinOperator::VAR_HANDLE);
-        let launch =
-            Launch { python: environment.python(), network: network.to_vec(), options: options.clone() };
-        start(reference, launch, resources && !options.carry_state)
+        let renewal = if options.carry_state { "none" } else { renewal(&Model::parse(network)?) };
+        let mut worker = Worker::start(&environment.python()).map_err(OracleError::Start)?;
+        let request = json!({
+            "request": "load",
+            "runtime": reference.runtime(),
+            "kernels": reference.kernels(),
+            "preserve": options.keep_tensors,
+            "renewal": renewal,
+        });
+        let Answered { answer, .. } =
+            answered(reference, &mut worker, &request, network.to_vec(), options.time_limit)?;
+        if let Some(reason) = answer.refused {
+            // The exception says "failed"; what the runtime printed before says why.
+            let words = worker.last_words();
+            let reason = if words.is_empty() { reason } else { format!("{reason}: {}", words.replace('\n', "; ")) };
+            return Ok(Loaded::Refused(shortened(reason)));
+        }
+        if let Some(reason) = answer.failed {
+            return Err(OracleError::Failed { reference, reason });
+        }
+        let nonsense = |problem: String| OracleError::Protocol { reference, problem };
+        let outputs: Vec<Described> =
+            serde_json::from_value(answer.outputs).map_err(|error| nonsense(error.to_string()))?;
+        let signatures = |described: Vec<Described>| -> Result<Vec<Signature>, OracleError> {
+            described.into_iter().map(|one| signature(one).map_err(nonsense)).collect()
+        };
+        let (inputs, outputs) = (signatures(answer.inputs)?, signatures(outputs)?);
+        Ok(Loaded::Ready(Oracle { reference, worker, time_limit: options.time_limit, inputs, outputs }))
     }
 
     /// Which interpreter it is.
@@ -309,16 +322,11 @@ impl Oracle {
             self.check(sample)?;
         }
         let sample_bytes: usize = self.inputs.iter().map(Signature::bytes).sum();
-        let mut batch = (BATCH_BYTES / sample_bytes.max(1)).clamp(1, BATCH_SAMPLES);
-        if self.restart {
-            batch = 1;
-        }
+        let batch = (BATCH_BYTES / sample_bytes.max(1)).clamp(1, BATCH_SAMPLES);
         let mut results = Vec::with_capacity(samples.len());
         for samples in samples.chunks(batch) {
-            self.afresh()?;
             let body = samples.iter().flatten().flat_map(|array| array.data()).copied().collect();
-            let request = json!({"request": "run", "fresh": !self.launch.options.carry_state});
-            let frame = self.ask(&request, body)?;
+            let frame = self.ask(&json!({"request": "run"}), body)?;
             let described: Vec<Vec<Described>> = serde_json::from_value(frame.answer.outputs)
                 .map_err(|error| self.nonsense(&error.to_string()))?;
             if described.len() != samples.len() {
@@ -339,7 +347,6 @@ impl Oracle {
     /// As [`Oracle::run`]. The interpreter has to have been loaded with [`OracleOptions::keep_tensors`].
     pub fn tensors(&mut self, sample: &[Array], tensors: &[usize]) -> Result<Vec<Array>, OracleError> {
         self.check(sample)?;
-        self.afresh()?;
         let body = sample.iter().flat_map(|array| array.data()).copied().collect();
         let frame = self.ask(&json!({"request": "tensors", "tensors": tensors}), body)?;
         if frame.answer.tensors.len() != tensors.len() {
@@ -358,7 +365,6 @@ impl Oracle {
         self.check(sample)?;
         let body = sample.iter().flat_map(|array| array.data()).copied().collect();
         let frame = self.ask(&json!({"request": "bench", "iterations": iterations}), body)?;
-        self.used = true;
         Ok(frame.answer.nanoseconds)
     }
 
@@ -379,22 +385,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// Starts the process again where nothing less resets the network's state.
-    fn afresh(&mut self) -> Result<(), OracleError> {
-        if self.restart && self.used {
-            match start(self.reference, self.launch.clone(), true)? {
-                Loaded::Ready(again) => *self = again,
-                Loaded::Refused(reason) => {
-                    return Err(OracleError::Failed { reference: self.reference, reason });
-                }
-            }
-        }
-        self.used = true;
-        Ok(())
-    }
-
     fn ask(&mut self, request: &serde_json::Value, body: Vec<u8>) -> Result<Answered, OracleError> {
-        let answered = answered(self.reference, &mut self.worker, request, body, self.launch.options.time_limit)?;
+        let answered = answered(self.reference, &mut self.worker, request, body, self.time_limit)?;
         match answered.answer.failed {
             Some(reason) => Err(OracleError::Failed { reference: self.reference, reason }),
             None => Ok(answered),
@@ -457,31 +449,21 @@ fn signature(described: Described) -> Result<Signature, String> {
     Ok(Signature { dtype, shape: described.shape })
 }
 
-fn start(reference: Reference, launch: Launch, restart: bool) -> Result<Loaded, OracleError> {
-    let mut worker = Worker::start(&launch.python).map_err(OracleError::Start)?;
-    let request = json!({
-        "request": "load",
-        "runtime": reference.runtime(),
-        "kernels": reference.kernels(),
-        "preserve": launch.options.keep_tensors,
-    });
-    let Answered { answer, .. } =
-        answered(reference, &mut worker, &request, launch.network.clone(), launch.options.time_limit)?;
-    if let Some(reason) = answer.refused {
-        // The exception says "failed"; what the runtime printed before says why.
-        let words = worker.last_words();
-        let reason = if words.is_empty() { reason } else { format!("{reason}: {}", words.replace('\n', "; ")) };
-        return Ok(Loaded::Refused(reason));
+/// What an interpreter has to do so that a set of inputs doesn't see what one before it left.
+fn renewal(model: &Model<'_>) -> &'static str {
+    let mut operators = model.subgraphs.iter().flat_map(|graph| &graph.operators);
+    match model.is_stateful() {
+        true if operators.any(|operator| operator.code == BuiltinOperator::VAR_HANDLE) => "recreate",
+        true => "reset",
+        false => "none",
     }
-    if let Some(reason) = answer.failed {
-        return Err(OracleError::Failed { reference, reason });
+}
+
+/// A runtime may repeat one complaint for every tensor.
+fn shortened(mut reason: String) -> String {
+    if let Some((end, _)) = reason.char_indices().nth(REASON_CHARACTERS) {
+        reason.truncate(end);
+        reason.push('…');
     }
-    let nonsense = |problem: String| OracleError::Protocol { reference, problem };
-    let outputs: Vec<Described> =
-        serde_json::from_value(answer.outputs).map_err(|error| nonsense(error.to_string()))?;
-    let signatures = |described: Vec<Described>| -> Result<Vec<Signature>, OracleError> {
-        described.into_iter().map(|one| signature(one).map_err(nonsense)).collect()
-    };
-    let (inputs, outputs) = (signatures(answer.inputs)?, signatures(outputs)?);
-    Ok(Loaded::Ready(Oracle { reference, worker, launch, restart, used: false, inputs, outputs }))
+    reason
 }

@@ -153,47 +153,58 @@ def packed(arrays):
     return [describe(array.shape, array.dtype) for array in arrays], b"".join(map(np.ndarray.tobytes, arrays))
 
 
+class Session:
+    """A network in an interpreter, and how to start it afresh."""
+
+    def __init__(self, request, model):
+        kind = Tflm if request["runtime"] == "tflm" else LiteRt
+        # The interpreters keep pointers into the file.
+        self.make = lambda: kind(model, request["kernels"], request["preserve"])
+        self.renewal = request["renewal"]
+        self.interpreter = self.make()
+        self.used = False
+
+    def invoke(self, arrays):
+        if self.used and self.renewal == "reset":
+            self.interpreter.reset()
+        elif self.used and self.renewal == "recreate":
+            # Resource variables are initialised once in an interpreter's life.
+            self.interpreter = self.make()
+        self.used = True
+        self.interpreter.set(arrays)
+        self.interpreter.invoke()
+
+    def samples(self, body):
+        return split(body, self.interpreter.inputs)
+
+
 def main():
-    interpreter = None
-    used = False
+    session = None
     while True:
         request, body = receive()
         try:
             what = request["request"]
             if what == "load":
-                kind = Tflm if request["runtime"] == "tflm" else LiteRt
-                # The interpreters keep pointers into the file.
-                model = body
-                interpreter = kind(model, request["kernels"], request["preserve"])
-                answer({"inputs": interpreter.inputs, "outputs": interpreter.outputs})
+                session = Session(request, body)
+                answer({"inputs": session.interpreter.inputs, "outputs": session.interpreter.outputs})
             elif what == "run":
                 results = []
-                for arrays in split(body, interpreter.inputs):
-                    if used and request["fresh"]:
-                        interpreter.reset()
-                    interpreter.set(arrays)
-                    used = True
-                    interpreter.invoke()
-                    results.append(packed(interpreter.result()))
+                for arrays in session.samples(body):
+                    session.invoke(arrays)
+                    results.append(packed(session.interpreter.result()))
                 answer({"outputs": [entry for entry, _ in results]}, b"".join(data for _, data in results))
             elif what == "tensors":
-                (arrays,) = split(body, interpreter.inputs)
-                if used:
-                    interpreter.reset()
-                interpreter.set(arrays)
-                used = True
-                interpreter.invoke()
-                described, data = packed(interpreter.tensor(index) for index in request["tensors"])
+                (arrays,) = session.samples(body)
+                session.invoke(arrays)
+                described, data = packed(map(session.interpreter.tensor, request["tensors"]))
                 answer({"tensors": described}, data)
             elif what == "bench":
-                (arrays,) = split(body, interpreter.inputs)
-                interpreter.set(arrays)
-                used = True
-                interpreter.invoke()
+                (arrays,) = session.samples(body)
+                session.invoke(arrays)
                 times = []
                 for _ in range(request["iterations"]):
                     begin = time.perf_counter_ns()
-                    interpreter.invoke()
+                    session.interpreter.invoke()
                     times.append(time.perf_counter_ns() - begin)
                 answer({"nanoseconds": times})
             else:

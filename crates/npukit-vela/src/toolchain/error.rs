@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::python::{FoundPython, OLDEST};
+use crate::process::said;
 
 /// Why the toolchain isn't usable.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +66,7 @@ pub enum ToolchainError {
         last_words: String,
     },
     /// A step of the installation failed.
-    #[error("{step} failed ({ending}); its last words:\n{last_words}")]
+    #[error("{step} failed ({ending}){}", said(last_words))]
     Step {
         /// Which step.
         step: &'static str,

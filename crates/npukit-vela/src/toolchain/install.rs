@@ -72,6 +72,8 @@ pub(super) fn install(
     command.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-warn-script-location"]);
     // The list is complete, and building a compiler from source is nothing to do behind a user's back.
     command.args(["--progress-bar", "off", "--no-deps", "--only-binary", ":all:"]);
+    // pip only says that it can't reach the index when it tries again.
+    command.args(["--retries", "3"]);
     if let Some(wheels) = &settings.wheels {
         command.arg("--no-index").arg("--find-links").arg(wheels);
     }
@@ -172,9 +174,10 @@ fn check(step: &'static str, path: &Path, outcome: Result<Finished, RunError>) -
     }
     let missing = everything.lines().find_map(|line| line.split_once("No matching distribution found for "));
     let missing = missing.map(|(_, requirement)| requirement.trim().to_owned());
-    if says(OFFLINE_SIGNS) {
+    let offline = everything.lines().find(|line| OFFLINE_SIGNS.iter().any(|sign| line.contains(sign)));
+    if let Some(reason) = offline {
         let tried = missing.unwrap_or_else(|| "the packages".to_owned());
-        return Err(ToolchainError::Offline { tried, last_words });
+        return Err(ToolchainError::Offline { tried, last_words: format!("{}\n{last_words}", reason.trim()) });
     }
     if let Some(requirement) = missing {
         return Err(ToolchainError::NoPackage { requirement, last_words });
