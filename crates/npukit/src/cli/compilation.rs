@@ -1,0 +1,179 @@
+//! Options that say how a network is compiled, and the compilation itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use npukit::defects::{self, KnownDefect};
+use npukit::{Accelerator, BuildOptions, Built, build};
+use npukit_vela::PayloadKind;
+use npukit_vela::compile::{Optimise, Prepared, prepare};
+use npukit_vela::distil::IoMode;
+use npukit_vela::progress::Progress;
+use npukit_vela::tflite::Model;
+use npukit_vela::toolchain::{Settings, Toolchain, Vela};
+use serde::Serialize;
+
+use super::failure::{Failure, Outcome};
+
+/// How a network is compiled.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Compilation")]
+pub(super) struct Options {
+    /// The NPU to compile for
+    #[arg(long, value_name = "NPU", default_value = "ethos-u55-256")]
+    accel: Accelerator,
+    /// Vela's system configuration [default: Vela's for the NPU]
+    #[arg(long, value_name = "NAME")]
+    system_config: Option<String>,
+    /// Vela's memory mode [default: Vela's for the NPU]
+    #[arg(long, value_name = "NAME")]
+    memory_mode: Option<String>,
+    /// An own vela.ini, which the two names above refer to
+    #[arg(long, value_name = "FILE")]
+    vela_config: Option<PathBuf>,
+    /// Where inputs and outputs live: in regions of their own, or in the arena
+    #[arg(long, value_name = "WHERE", default_value = "separate")]
+    io: Io,
+    /// An own Vela, in the place of the one that npukit installs
+    #[arg(long, value_name = "PROGRAM")]
+    vela: Option<PathBuf>,
+    /// Framing that Vela puts around the commands; the .npub holds them bare [default: what --io needs]
+    #[arg(long, value_name = "FORMAT", ignore_case = true)]
+    cop_format: Option<CopFormat>,
+    /// What Vela strives for [default: performance]
+    #[arg(long, value_name = "GOAL", ignore_case = true, alias = "optimize")]
+    optimise: Option<Goal>,
+    /// Size of the fast memory in bytes, in the place of the memory mode's
+    #[arg(long, value_name = "BYTES")]
+    arena_cache_size: Option<u64>,
+    /// One more argument for Vela, as it is; may be given several times
+    #[arg(long = "vela-arg", value_name = "ARGUMENT", allow_hyphen_values = true)]
+    vela_arguments: Vec<String>,
+    /// Stop Vela after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    vela_time_limit: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Io {
+    Separate,
+    Arena,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CopFormat {
+    #[value(name = "COP1")]
+    Cop1,
+    #[value(name = "COP2")]
+    Cop2,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Goal {
+    Performance,
+    Size,
+}
+
+/// A network that was looked at and can be compiled.
+pub(super) struct Source {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    pub(super) prepared: Prepared,
+    pub(super) defects: Vec<KnownDefect>,
+}
+
+/// What a compilation settled on, for a report.
+#[derive(Debug, Serialize)]
+pub(super) struct Settled {
+    pub(super) model: String,
+    pub(super) accel: String,
+    system_config: String,
+    memory_mode: String,
+    pub(super) vela_version: String,
+    io: String,
+}
+
+impl Source {
+    /// Reads a network and looks at it, before anything costs time.
+    pub(super) fn read(path: &Path) -> Outcome<Source> {
+        let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+        let prepared = prepare(&bytes).map_err(|error| Failure::compile(path, error))?;
+        let model = Model::parse(&prepared.network).map_err(|error| Failure::tflite(path, &error))?;
+        let defects = defects::find(&model);
+        Ok(Source { path: path.to_owned(), bytes, prepared, defects })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn model(&self) -> Outcome<Model<'_>> {
+        Model::parse(&self.prepared.network).map_err(|error| Failure::tflite(&self.path, &error))
+    }
+
+    /// Says on standard error what the compiled network is known to compute wrong.
+    pub(super) fn warn_of_defects(&self) {
+        for defect in &self.defects {
+            super::warn(&format!("Vela compiles this wrong: {defect}"));
+        }
+    }
+}
+
+impl Options {
+    /// The toolchain, with an own Vela if one is named.
+    pub(super) fn toolchain(&self) -> Outcome<Toolchain> {
+        let mut settings = Settings::from_environment();
+        if let Some(vela) = &self.vela {
+            settings.vela = Some(vela.clone());
+        }
+        Toolchain::new(settings).map_err(Failure::toolchain)
+    }
+
+    /// The options as the library takes them.
+    fn build_options(&self) -> BuildOptions {
+        let mut options = BuildOptions::new(self.accel);
+        options.system_config = self.system_config.clone();
+        options.memory_mode = self.memory_mode.clone();
+        options.vela_config = self.vela_config.clone();
+        options.io = match self.io {
+            Io::Separate => IoMode::Separate,
+            Io::Arena => IoMode::Arena,
+        };
+        options.payload = self.cop_format.map(|format| match format {
+            CopFormat::Cop1 => PayloadKind::Cop1,
+            CopFormat::Cop2 => PayloadKind::Cop2,
+        });
+        options.optimise = self.optimise.map(|goal| match goal {
+            Goal::Performance => Optimise::Performance,
+            Goal::Size => Optimise::Size,
+        });
+        options.arena_cache_bytes = self.arena_cache_size;
+        options.vela_arguments = self.vela_arguments.clone();
+        if let Some(seconds) = self.vela_time_limit {
+            options.time_limit = Duration::from_secs(seconds);
+        }
+        options
+    }
+
+    /// Compiles and packs.
+    pub(super) fn build(&self, vela: &Vela, source: &Source, progress: &mut dyn Progress) -> Outcome<Built> {
+        build(vela, &source.bytes, &self.build_options(), progress)
+            .map_err(|error| Failure::compile(&source.path, error).with("accel", self.accel.name()))
+    }
+}
+
+impl Settled {
+    pub(super) fn new(source: &Source, built: &Built) -> Settled {
+        let configuration = &built.compiled.configuration;
+        Settled {
+            model: source.path.display().to_string(),
+            accel: configuration.accelerator.to_string(),
+            system_config: configuration.system_config.clone(),
+            memory_mode: configuration.memory_mode.clone(),
+            vela_version: configuration.vela_version.clone(),
+            io: built.io.to_string(),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What is in a `.tflite` that Vela has compiled.
+
+use std::fmt;
+use std::path::Path;
+
+use ethosu_isa::Payload;
+use npub::Blob;
+use npukit::MemoryBill;
+use npukit_vela::distil::{self, DistilError};
+use npukit_vela::tflite::{Model, is_ethos_u};
+use serde::Serialize;
+
+use super::tflite::Tensor;
+use crate::cli::describe::{self, grouped};
+use crate::cli::failure::{Failure, Outcome};
+use crate::cli::report::{caution, heading, table};
+
+#[derive(Serialize)]
+pub(super) struct Report {
+    kind: &'static str,
+    file: String,
+    bytes: usize,
+    inputs: Vec<Tensor>,
+    outputs: Vec<Tensor>,
+    /// One for each ethos-u operator.
+    programs: Vec<Program>,
+    cpu_operators: Vec<CpuOperator>,
+    /// What the .npub made of it would take, if one can be made.
+    memory: Option<MemoryBill>,
+    /// Why none can be made.
+    obstacle: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Program {
+    index: usize,
+    accel: String,
+    framing: String,
+    architecture: String,
+    command_bytes: usize,
+    constant_bytes: usize,
+    /// Bytes of fast scratch memory, where the framing says.
+    staging_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct CpuOperator {
+    index: usize,
+    operator: String,
+    name: String,
+}
+
+pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>) -> Outcome<Report> {
+    let graph = model.main();
+    let (mut programs, mut cpu_operators) = (Vec::new(), Vec::new());
+    for operator in &graph.operators {
+        if !is_ethos_u(operator) {
+            let name = operator.outputs.first().map(|&output| graph.tensors[output].name.to_string());
+            cpu_operators.push(CpuOperator {
+                index: operator.index,
+                operator: operator.name().into_owned(),
+                name: name.unwrap_or_default(),
+            });
+            continue;
+        }
+        let data = |input: usize| {
+            let tensor = operator.inputs.get(input).copied().flatten();
+            tensor.and_then(|tensor| model.data(&graph.tensors[tensor])).unwrap_or_default()
+        };
+        let payload = Payload::parse(data(0)).map_err(|error| {
+            Failure::of_file(
+                "damaged_tflite",
+                path,
+                format_args!("{operator}: the command stream's payload: {error}"),
+            )
+        })?;
+        programs.push(Program {
+            index: operator.index,
+            accel: match payload.accelerator() {
+                Ok(accelerator) => accelerator.to_string(),
+                Err(error) => error.to_string(),
+            },
+            framing: payload.kind().to_string(),
+            architecture: payload.arch_version().to_string(),
+            command_bytes: payload.stream().len(),
+            constant_bytes: data(1).len(),
+            staging_bytes: payload.metadata().map(|metadata| metadata.staging_bytes),
+        });
+    }
+    let (memory, obstacle) = match memory(bytes) {
+        Ok(memory) => (Some(memory), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let tensors = |indices: &[usize]| indices.iter().map(|&index| Tensor::new(graph, index)).collect();
+    Ok(Report {
+        kind: "vela_tflite",
+        file: path.display().to_string(),
+        bytes: bytes.len(),
+        inputs: tensors(&graph.inputs),
+        outputs: tensors(&graph.outputs),
+        programs,
+        cpu_operators,
+        memory,
+        obstacle,
+    })
+}
+
+/// What the file takes once it is an `.npub`.
+fn memory(bytes: &[u8]) -> Result<MemoryBill, DistilError> {
+    let npub = distil::from_vela_tflite(bytes)?.to_npub()?;
+    let blob = Blob::parse(&npub).map_err(npub::BuildError::Invalid)?;
+    Ok(MemoryBill::of(&blob))
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: network compiled by Vela, {} bytes",
+            heading(&self.file),
+            grouped(self.bytes as u64)
+        )?;
+        let rows = |role: &str, tensors: &[Tensor]| -> Vec<Vec<String>> {
+            tensors.iter().map(|tensor| [vec![role.to_owned()], tensor.cells()].concat()).collect()
+        };
+        f.write_str(&table(&[rows("input", &self.inputs), rows("output", &self.outputs)].concat(), 2))?;
+        for program in &self.programs {
+            writeln!(
+                f,
+                "  operator {}: for {} (architecture {}), {} framing, commands {} bytes, constants {} bytes",
+                program.index,
+                program.accel,
+                program.architecture,
+                program.framing,
+                grouped(program.command_bytes as u64),
+                grouped(program.constant_bytes as u64)
+            )?;
+        }
+        if let Some(memory) = &self.memory {
+            writeln!(f, "{}", heading("memory, as an .npub"))?;
+            f.write_str(&describe::bill(memory))?;
+        }
+        if let Some(obstacle) = &self.obstacle {
+            writeln!(f, "{}: it makes no .npub: {obstacle}", caution("warning"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! `npukit inspect`: what is in a file.
+
+mod compiled;
+mod npub;
+mod tflite;
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::failure::{Failure, Outcome};
+use super::report::Answer;
+
+/// Show what is in an .npub, a .tflite or a _vela.tflite: tensors, regions, operators, and what it takes of memory
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+}
+
+/// Kinds of files, by how they begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Npub,
+    Tflite,
+}
+
+impl Kind {
+    /// `None` for a file of another kind.
+    pub(super) fn of(bytes: &[u8]) -> Option<Kind> {
+        if bytes.starts_with(b"NPU1") {
+            Some(Kind::Npub)
+        } else if bytes.get(4..8) == Some(b"TFL3") {
+            Some(Kind::Tflite)
+        } else {
+            None
+        }
+    }
+}
+
+pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
+    let path = &arguments.file;
+    let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+    match Kind::of(&bytes) {
+        Some(Kind::Npub) => Ok(Answer::yes(npub::report(path, &bytes)?)),
+        Some(Kind::Tflite) => {
+            let model =
+                npukit_vela::tflite::Model::parse(&bytes).map_err(|error| Failure::tflite(path, &error))?;
+            if model.is_compiled() {
+                Ok(Answer::yes(compiled::report(path, &bytes, &model)?))
+            } else {
+                Ok(Answer::yes(tflite::report(path, &bytes, &model)))
+            }
+        }
+        None => {
+            let start: Vec<String> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            let found = if start.is_empty() {
+                "it is empty".to_owned()
+            } else {
+                format!("it begins with {}", start.join(" "))
+            };
+            Err(Failure::of_file(
+                "unknown_kind",
+                path,
+                format_args!("neither an .npub nor a .tflite: {found}"),
+            )
+            .advise("Give an .npub that npukit build wrote, or a .tflite before or after Vela."))
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Operators that Vela 5.2.0 compiles to something else than they mean, recognised in the user's model.
+//!
+//! Each family was established by running the compiled command streams and predicting their output exactly; what is
+//! wrong is wrong on a device too. docs/conformance.md has the cases.
+
+use std::fmt;
+
+use npukit_vela::tflite::{DataType, Model, Operator, Subgraph};
+use serde::Serialize;
+
+/// What the compiler gets wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub enum Family {
+    /// TRANSPOSE of uint8 that really moves elements.
+    #[serde(rename = "TRANSPOSE uint8")]
+    TransposeUint8,
+    /// MIRROR_PAD that pads channels.
+    #[serde(rename = "MIRROR_PAD on channels")]
+    MirrorPadChannels,
+    /// SUM over more than one axis.
+    #[serde(rename = "SUM over several axes")]
+    SumSeveralAxes,
+    /// REDUCE_MAX or REDUCE_MIN that removes the last axis.
+    #[serde(rename = "REDUCE_MAX/REDUCE_MIN of the last axis without kept dimensions")]
+    ReduceLastAxis,
+    /// NEG.
+    #[serde(rename = "NEG")]
+    Neg,
+}
+
+/// An operator of a model that the compiler is known to get wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct KnownDefect {
+    /// What kind it is.
+    pub family: Family,
+    /// The operator: its position, kind and output.
+    pub layer: String,
+    /// What the compiled program computes in its place.
+    pub effect: &'static str,
+}
+
+impl Family {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::TransposeUint8 => "TRANSPOSE uint8",
+            Family::MirrorPadChannels => "MIRROR_PAD on channels",
+            Family::SumSeveralAxes => "SUM over several axes",
+            Family::ReduceLastAxis => "REDUCE_MAX/REDUCE_MIN of the last axis without kept dimensions",
+            Family::Neg => "NEG",
+        }
+    }
+
+    /// What the compiled program computes in its place.
+    pub const fn effect(self) -> &'static str {
+        match self {
+            Family::TransposeUint8 => {
+                "the codes are taken for signed ones and clamped to 0..127: every code above 127 comes out as 0"
+            }
+            Family::MirrorPadChannels => {
+                "only height and width are padded; the padded channels are never written and hold whatever was in memory"
+            }
+            Family::SumSeveralAxes => "only one of the axes is summed, at the first position of the others",
+            Family::ReduceLastAxis => {
+                "the reduction runs over the shape without the last axis, so values of other rows get into the result"
+            }
+            Family::Neg => {
+                "computes zero_point_out - (x - zero_point_in) and saturates, where the reference kernel negates the raw code \
+                 and wraps around"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for KnownDefect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.layer, self.family, self.effect)
+    }
+}
+
+/// The operators of a model that Vela 5.2.0 is known to compile wrong.
+pub fn find(model: &Model<'_>) -> Vec<KnownDefect> {
+    let graph = model.main();
+    let defect = |operator: &Operator<'_>| {
+        let family = family(model, graph, operator)?;
+        let output = operator.outputs.first().map(|&tensor| graph.describe(tensor)).unwrap_or_default();
+        Some(KnownDefect { family, layer: format!("{operator} (output {output})"), effect: family.effect() })
+    };
+    graph.operators.iter().filter_map(defect).collect()
+}
+
+fn family(model: &Model<'_>, graph: &Subgraph<'_>, operator: &Operator<'_>) -> Option<Family> {
+    let tensor = |input: usize| graph.tensors.get((*operator.inputs.get(input)?)?);
+    let input = tensor(0)?;
+    let shape = &input.shape;
+    // Axes, permutations and paddings: constants in every network that Vela compiles.
+    let parameter = || tensor(1).and_then(|second| integers(second.data_type, model.data(second)?));
+    match operator.name().as_ref() {
+        "NEG" => Some(Family::Neg),
+        "TRANSPOSE" if input.data_type == DataType::Uint8 => {
+            let moved = |axis: &i64| usize::try_from(*axis).ok().and_then(|axis| shape.get(axis)) != Some(&1);
+            let order: Vec<i64> = parameter()?.into_iter().filter(moved).collect();
+            (!order.is_sorted()).then_some(Family::TransposeUint8)
+        }
+        "MIRROR_PAD" => {
+            let paddings = parameter()?;
+            paddings[paddings.len().saturating_sub(2)..]
+                .iter()
+                .any(|&pad| pad != 0)
+                .then_some(Family::MirrorPadChannels)
+        }
+        "SUM" => (axes(&parameter()?, shape.len()).len() > 1).then_some(Family::SumSeveralAxes),
+        "REDUCE_MAX" | "REDUCE_MIN" => {
+            let keeps = operator.options.is_some_and(|options| options.flag(0));
+            let last = shape.len().checked_sub(1)?;
+            (!keeps && axes(&parameter()?, shape.len()).contains(&last)).then_some(Family::ReduceLastAxis)
+        }
+        _ => None,
+    }
+}
+
+/// Axes counted from the front, each once, in order.
+fn axes(parameter: &[i64], rank: usize) -> Vec<usize> {
+    let rank = rank as i64;
+    let front = |&axis: &i64| if axis < 0 { axis + rank } else { axis };
+    let mut all: Vec<usize> = parameter
+        .iter()
+        .map(front)
+        .filter(|axis| (0..rank).contains(axis))
+        .map(|axis| axis as usize)
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn integers(data_type: DataType, bytes: &[u8]) -> Option<Vec<i64>> {
+    match data_type {
+        DataType::Int32 => Some(bytes.as_chunks().0.iter().map(|b| i32::from_le_bytes(*b).into()).collect()),
+        DataType::Int64 => Some(bytes.as_chunks().0.iter().map(|b| i64::from_le_bytes(*b)).collect()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_count_from_either_end() {
+        assert_eq!(axes(&[-1, 1, 3, -3], 4), [1, 3]);
+        assert!(axes(&[4, -5], 4).is_empty());
+    }
+}
