@@ -4,8 +4,14 @@
 //! 16-bit values. Accumulators wrap at 32 bits; the planner has made sure that the true sums fit.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
+#[cfg(test)]
+mod tests;
 
 use super::requant::{LANES, RequantBlock};
 
@@ -15,9 +21,15 @@ use super::requant::{LANES, RequantBlock};
 pub enum Isa {
     /// No particular one.
     Portable,
+    /// AVX2 (Haswell, Zen and later).
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
     /// AVX-512 with VNNI and VBMI (Ice Lake, Zen 4 and later).
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// What every AArch64 machine has.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
 
 impl Isa {
@@ -30,9 +42,16 @@ impl Isa {
     pub fn available() -> Vec<Self> {
         let mut found = vec![Self::Portable];
         #[cfg(target_arch = "x86_64")]
-        if avx512::available() {
-            found.push(Self::Avx512);
+        {
+            if avx2::available() {
+                found.push(Self::Avx2);
+            }
+            if avx512::available() {
+                found.push(Self::Avx512);
+            }
         }
+        #[cfg(target_arch = "aarch64")]
+        found.push(Self::Neon);
         found
     }
 
@@ -41,16 +60,20 @@ impl Isa {
         match self {
             Self::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512 => "avx512-vnni",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "neon",
         }
     }
 
     /// Whether dot products of unsigned by signed bytes are faster than those of 16-bit values.
     pub(super) fn likes_bytes(self) -> bool {
         match self {
-            Self::Portable => false,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => true,
+            _ => false,
         }
     }
 }
@@ -183,7 +206,7 @@ impl Element for u8 {
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => avx512::convolve_bytes(work),
-            Isa::Portable => portable::convolve(work),
+            _ => portable::convolve(work),
         }
     }
 
@@ -192,7 +215,7 @@ impl Element for u8 {
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => avx512::depthwise_bytes(work),
-            Isa::Portable => portable::depthwise(work),
+            _ => portable::depthwise(work),
         }
     }
 
@@ -209,7 +232,11 @@ impl Element for i16 {
         work.check();
         match isa {
             #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2::convolve_words(work),
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => avx512::convolve_words(work),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon::convolve_words(work),
             Isa::Portable => portable::convolve(work),
         }
     }
@@ -218,7 +245,11 @@ impl Element for i16 {
         work.check();
         match isa {
             #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2::depthwise_words(work),
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => portable::depthwise(work),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon::depthwise_words(work),
             Isa::Portable => portable::depthwise(work),
         }
     }
@@ -233,7 +264,11 @@ pub(super) fn scale(isa: Isa, values: &mut [i32], block: &RequantBlock) {
     assert!(values.len().is_multiple_of(LANES));
     match isa {
         #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::scale(values, block),
+        #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => avx512::scale(values, block),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => neon::scale(values, block),
         Isa::Portable => portable::scale(values, block),
     }
 }
@@ -274,7 +309,11 @@ pub(super) fn combine(isa: Isa, work: &Combine<'_>, a: &[u8], b: &[u8], results:
     assert!(a.len() == results.len() && b.len() == results.len());
     match isa {
         #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::combine(work, a, b, results),
+        #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => avx512::combine(work, a, b, results),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => neon::combine(work, a, b, results),
         Isa::Portable => portable::combine(work, a, b, results),
     }
 }
