@@ -28,8 +28,11 @@ impl FeatureMap {
         let last_brick = (extent.depth - 1) / BRICK * BRICK;
         let depths = match self.layout {
             Layout::Nhwc => vec![0, extent.depth - 1],
-            // A brick's last channel, of the first brick and of the last one.
-            Layout::Nhcwb16 => vec![0, (BRICK - 1).min(extent.depth - 1), last_brick, extent.depth - 1],
+            // First and last channel of the first brick, the last whole one and the last one.
+            Layout::Nhcwb16 => {
+                let last_whole = last_brick.saturating_sub(1);
+                vec![0, (BRICK - 1).min(extent.depth - 1), last_whole, last_brick, extent.depth - 1]
+            }
         };
         let (mut low, mut high) = (i64::MAX, i64::MIN);
         for x in ends(self.width0, extent.width) {
