@@ -6,6 +6,7 @@
 //! * [`Payload`] is the framing around a command stream in an `ethos-u` custom operator, `COP1` or `COP2`.
 //! * [`Decoder`] goes through a bare command stream and gives [`Instruction`]s, which print as a disassembly.
 //! * [`Command`] is what an instruction says, with typed operands. [`Command::encode`] gives its words back.
+//! * [`registers`] is the register block that a driver sees, and [`PmuEvent`] what its performance monitor counts.
 //!
 //! Nothing here allocates, and no bytes make it panic.
 //!
@@ -41,7 +42,9 @@ mod fields;
 mod fields85;
 mod operand;
 mod payload;
+mod pmu;
 mod product;
+pub mod registers;
 
 pub use accelerator::{Accelerator, Block, ConfigWordError, ParseAcceleratorError};
 pub use command::Command;
@@ -54,4 +57,5 @@ pub use payload::{
     ArchVersion, COP1_HEADER_BYTES, Cop2Metadata, MAX_STREAM_WORDS, Payload, PayloadError, PayloadKind,
     cop1_header,
 };
+pub use pmu::PmuEvent;
 pub use product::Product;
