@@ -1,0 +1,53 @@
+"""Cases for which Vela 5.2.0 is known to make a program that computes something else than the references.
+
+Each was found by running the compiled program; none is a matter of rounding.
+"""
+
+from __future__ import annotations
+
+from .registry import Params
+
+COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+REDUCTIONS = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL")
+
+
+def known_defect(params: Params, product: str) -> str | None:
+    """Name of the defect that a case may show on a product, if any."""
+    return next((name for layer in params["layers"] if (name := _defect(layer, params, product))), None)
+
+
+def _defect(layer: Params, params: Params, product: str) -> str | None:
+    op, dtype, shape = layer["op"], params["dtype"], params["input"]["shape"]
+    u85 = product == "u85"
+    if op == "NEG":
+        return "NEG"  # the references negate the code, the program negates the real number and saturates
+    if op == "MUL" and dtype == "int32" and layer["octave"] != 30:
+        return "MUL int32"  # the product is shifted right by 30 bits
+    if u85 and dtype == "int16" and layer.get("bias") == "int32":
+        return "int16 convolution with int32 bias"  # the scale loses its upper bits
+    if op == "TRANSPOSE" and dtype == "uint8" and not u85 and _moves(layer["order"], shape):
+        return "TRANSPOSE uint8"  # codes are taken as signed and clipped to 0..127
+    if op == "MIRROR_PAD" and any(layer["paddings"][-1]):
+        return "MIRROR_PAD of channels"  # they are left unwritten
+    if op == "SUM" and len(layer["axes"]) > 1:
+        return "SUM over several axes"  # only one axis is summed
+    if op in REDUCTIONS and not layer["keep_dims"] and _kept_before_reduced(layer["axes"]):
+        return f"{op} without kept dimensions"  # the wrong axes are reduced
+    if op == "ARG_MAX" and layer["output"] == "int64" and product == "u65":
+        return "ARG_MAX int64"  # in the default memory mode the output sticks out of its region
+    if op == "UNIDIRECTIONAL_SEQUENCE_LSTM" and layer["time_major"] and shape[0] == 1 < shape[1]:
+        return "LSTM of one step, time major"  # time and batch are confused
+    if op in COMPARISONS and not layer["same_quant"] and dtype != "int32":
+        return "comparison of different scales"  # scales are ignored
+    return None
+
+
+def _kept_before_reduced(axes: list[int]) -> bool:
+    """Whether some axis is kept in front of a reduced one, the batch apart."""
+    return any(axis not in axes for axis in range(1, max(axes)))
+
+
+def _moves(order: list[int], shape: list[int]) -> bool:
+    """Whether a transposition moves data: axes of 1 may go anywhere."""
+    kept = [axis for axis in order if shape[axis] > 1]
+    return kept != sorted(kept)
