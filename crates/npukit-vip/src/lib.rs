@@ -26,10 +26,13 @@
 pub mod admission;
 pub mod checks;
 pub mod chip;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod codes;
 pub mod graph;
 pub mod nbg;
 pub mod recover;
 pub mod tables;
+pub mod tflite;
 pub mod typed;
 pub mod version;

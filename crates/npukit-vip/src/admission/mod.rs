@@ -19,6 +19,7 @@
 //! assert!(matches!(report.operators[0].verdict, Verdict::Refused { code: Some(-3), .. }));
 //! ```
 
+pub mod beside;
 mod driver;
 mod nearest;
 pub mod quant_check;
