@@ -20,26 +20,24 @@
 #![deny(unsafe_code)]
 
 pub mod fast;
+mod front;
 mod map;
 mod memory;
 mod native;
-mod operation;
+pub mod operation;
 mod output;
 mod program;
 pub mod reference;
-mod registers;
 mod rounding;
 mod stop;
 mod table;
 pub mod weights;
 
-pub use map::{Extent, FeatureMap, Volume};
+pub use map::{Axes, Extent, FeatureMap, Flip, Volume};
 pub use memory::{BusFault, Memory, REGIONS, Side};
-pub use operation::{
-    Convolution, Dma, Elementwise, Operand, OperandScaling, Operation, Pooling, Stream, Window,
-};
+pub use operation::Operation;
 pub use output::OutputStage;
 pub use program::{Limits, Program, Step};
-pub use rounding::{DoublingShift, Scale};
+pub use rounding::{Rounding, Scaling};
 pub use stop::{Cause, NotModelled, Stop};
-pub use table::TableShape;
+pub use table::{Table, TableShape};

@@ -42,6 +42,89 @@ impl Volume {
     }
 }
 
+impl Volume {
+    /// The values with their axes in another order, and then reversed along one.
+    pub(crate) fn arranged(self, axes: Axes, flip: Flip) -> Self {
+        if axes == Axes::Hwc && flip == Flip::None {
+            return self;
+        }
+        let extent = axes.extent(self.extent);
+        let mut values = Vec::with_capacity(self.values.len());
+        for y in 0..extent.height {
+            for x in 0..extent.width {
+                for c in 0..extent.depth {
+                    let (y, x, c) = match flip {
+                        Flip::None => (y, x, c),
+                        Flip::Height => (extent.height - 1 - y, x, c),
+                        Flip::Width => (y, extent.width - 1 - x, c),
+                        Flip::Depth => (y, x, extent.depth - 1 - c),
+                    };
+                    let (h, w, c) = axes.source(y, x, c);
+                    values.push(self.channels(h, w)[c]);
+                }
+            }
+        }
+        Self { extent, values }
+    }
+}
+
+/// The order in which an output's axes are stored: which computed axis becomes the rows, the columns and the channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axes {
+    /// As computed.
+    Hwc,
+    /// Columns become rows and rows columns.
+    Whc,
+    /// Channels become columns and columns channels.
+    Hcw,
+    /// Columns, channels, rows.
+    Wch,
+    /// Channels, rows, columns.
+    Chw,
+    /// Channels, columns, rows.
+    Cwh,
+}
+
+impl Axes {
+    /// The stored extent of a computed one.
+    pub fn extent(self, Extent { height: h, width: w, depth: c }: Extent) -> Extent {
+        let (height, width, depth) = match self {
+            Self::Hwc => (h, w, c),
+            Self::Whc => (w, h, c),
+            Self::Hcw => (h, c, w),
+            Self::Wch => (w, c, h),
+            Self::Chw => (c, h, w),
+            Self::Cwh => (c, w, h),
+        };
+        Extent { height, width, depth }
+    }
+
+    /// The computed row, column and channel that are stored at a position.
+    fn source(self, y: usize, x: usize, c: usize) -> (usize, usize, usize) {
+        match self {
+            Self::Hwc => (y, x, c),
+            Self::Whc => (x, y, c),
+            Self::Hcw => (y, c, x),
+            Self::Wch => (c, y, x),
+            Self::Chw => (x, c, y),
+            Self::Cwh => (c, x, y),
+        }
+    }
+}
+
+/// The stored axis that is reversed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flip {
+    /// None.
+    None,
+    /// Rows.
+    Height,
+    /// Columns.
+    Width,
+    /// Channels.
+    Depth,
+}
+
 /// Where a feature map lies in memory and what its bytes mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureMap {
@@ -229,6 +312,34 @@ mod tests {
         mirrored.bases = [8; 4];
         (mirrored.stride_y, mirrored.stride_x) = (-3, -1);
         assert_eq!(addresses(&mirrored), [8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn axes_and_flips() {
+        let volume = Volume { extent: Extent { height: 2, width: 3, depth: 4 }, values: (0..24).collect() };
+        let at = |volume: &Volume, y: usize, x: usize, c: usize| volume.channels(y, x)[c];
+        for (axes, place) in [
+            (Axes::Whc, [1, 0, 2]),
+            (Axes::Hcw, [0, 2, 1]),
+            (Axes::Wch, [1, 2, 0]),
+            (Axes::Chw, [2, 0, 1]),
+            (Axes::Cwh, [2, 1, 0]),
+        ] {
+            let stored = volume.clone().arranged(axes, Flip::None);
+            for h in 0..2 {
+                for w in 0..3 {
+                    for c in 0..4 {
+                        // The name says which computed axis each stored one is.
+                        let to = place.map(|axis: usize| [h, w, c][axis]);
+                        assert_eq!(at(&stored, to[0], to[1], to[2]), at(&volume, h, w, c), "{axes:?}");
+                    }
+                }
+            }
+        }
+        let flipped = |flip| volume.clone().arranged(Axes::Hwc, flip);
+        assert_eq!(at(&flipped(Flip::Height), 0, 1, 2), at(&volume, 1, 1, 2));
+        assert_eq!(at(&flipped(Flip::Width), 0, 0, 2), at(&volume, 0, 2, 2));
+        assert_eq!(at(&flipped(Flip::Depth), 0, 1, 0), at(&volume, 0, 1, 3));
     }
 
     #[test]

@@ -6,6 +6,12 @@ use std::sync::Arc;
 /// Base pointers an Ethos-U has (BASEP0 to BASEP7).
 pub const REGIONS: usize = 8;
 
+/// The first of eight regions that stand for the U85's chain buffers. No command addresses them by number.
+pub(crate) const CHAIN_REGION: u8 = REGIONS as u8;
+
+/// Regions and chain buffers.
+const SLOTS: usize = 2 * REGIONS;
+
 /// Where a region's bytes live.
 #[derive(Debug, Clone)]
 enum Storage {
@@ -39,7 +45,7 @@ impl Storage {
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     storages: Vec<Storage>,
-    regions: [Option<usize>; REGIONS],
+    regions: [Option<usize>; SLOTS],
 }
 
 /// An access that the memory system refuses.
@@ -126,6 +132,16 @@ impl Memory {
     fn bind(&mut self, region: u8, storage: Storage) {
         self.regions[usize::from(region)] = Some(self.storages.len());
         self.storages.push(storage);
+    }
+
+    /// Makes room for the chain buffers that a program uses.
+    pub(crate) fn prepare_chain(&mut self, bytes: &[usize; 8]) {
+        for (buffer, &bytes) in (CHAIN_REGION..).zip(bytes) {
+            let enough = self.bytes(buffer).map_or(0, <[u8]>::len) >= bytes;
+            if !enough {
+                self.bind_writable(buffer, bytes);
+            }
+        }
     }
 
     fn storage(&self, region: u8) -> Option<&Storage> {
@@ -230,7 +246,7 @@ impl Memory {
 /// How a [`Memory`] is laid out.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    regions: [Option<usize>; REGIONS],
+    regions: [Option<usize>; SLOTS],
     storages: Vec<Layout>,
 }
 

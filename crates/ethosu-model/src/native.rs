@@ -3,6 +3,8 @@
 //! Both follow TensorFlow Lite's int16 reference kernels (tensorflow/lite/kernels/internal/reference/integer_ops/logistic.h and
 //! tanh.h), which interpolate one table of the sigmoid.
 
+use crate::stop::Cause;
+
 /// About 65536 * sigmoid(i / 24): TensorFlow Lite's `sigmoid_table_uint16`
 /// (tensorflow/lite/kernels/internal/common.cc). The entries are up to 1.1 away from the rounded function, so the table can't be
 /// recomputed.
@@ -48,6 +50,56 @@ pub(crate) fn sigmoid(value: i64) -> i64 {
 pub(crate) fn tanh(value: i64) -> i64 {
     let result = interpolate(value.unsigned_abs(), 8, 0xFFFF);
     (if value >= 0 { result - (1 << 23) + 128 } else { -result + (1 << 23) + 127 }) >> 8
+}
+
+/// Base and slope of entry `index` of a table of 512 pairs.
+fn entry(table: &[u8], index: i64) -> (i64, i64) {
+    let at = 4 * (index + 256) as usize;
+    let half = |at: usize| i64::from(i16::from_le_bytes([table[at], table[at + 1]]));
+    (half(at), half(at + 2))
+}
+
+/// The table, if it is one that gives what [`tanh`] gives.
+///
+/// On U85 the function reads a table that the stream loads. Vela always loads the same one, and what the hardware would make of
+/// another one is not established.
+pub(crate) fn check_tanh_table(table: &[u8]) -> Result<&[u8], Cause> {
+    for index in -256..256 {
+        let (base, slope) = entry(table, index);
+        for fraction in [0, 1, 128, 255] {
+            let value = index * 256 + fraction;
+            let half = if value >= 0 { 128 } else { 127 };
+            if (base * 256 + slope * fraction + half) >> 8 != tanh(value) {
+                return Err(Cause::not_modelled(
+                    "the TANH table's entry",
+                    index + 256,
+                    "another table than Vela's",
+                ));
+            }
+        }
+    }
+    Ok(table)
+}
+
+/// The table, if it is one that gives what [`sigmoid`] gives.
+pub(crate) fn check_sigmoid_table(table: &[u8]) -> Result<&[u8], Cause> {
+    for index in -256..256 {
+        let (base, slope) = entry(table, index);
+        for fraction in [0, 1, 256, 511] {
+            let value = index * 512 + fraction;
+            let half = if value >= 0 { 512 } else { 511 };
+            // TensorFlow Lite's kernel treats the last step of the negative side apart.
+            if value > -130_560 && (base * 512 + slope * fraction + (1 << 24) + half) >> 10 != sigmoid(value)
+            {
+                return Err(Cause::not_modelled(
+                    "the SIGMOID table's entry",
+                    index + 256,
+                    "another table than Vela's",
+                ));
+            }
+        }
+    }
+    Ok(table)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use ethosu_isa::{Accelerator, Command, Decoder};
 
-use crate::operation::{Convolution, Dma, Elementwise, Operation, Pooling};
-use crate::registers::Registers;
+use crate::front::{FrontEnd, FrontEnd55, FrontEnd85};
+use crate::operation::Operation;
 use crate::stop::{Cause, Stop};
 use crate::table::TableMemory;
 
@@ -40,6 +40,7 @@ pub struct Program {
     accelerator: Accelerator,
     steps: Vec<Step>,
     tables: TableMemory,
+    chain_bytes: [usize; 8],
 }
 
 impl Program {
@@ -49,12 +50,28 @@ impl Program {
     /// [`Stop`] at the first command that can't be decoded, depends on a register that was never set, has a form that isn't
     /// modelled, or exceeds the limits.
     pub fn decode(stream: &[u8], accelerator: Accelerator, limits: &Limits) -> Result<Self, Stop> {
-        let Some(tables) = TableMemory::new(accelerator) else {
-            let cause =
-                Cause::not_modelled("the accelerator", accelerator.macs(), "U55 and U65 are modelled");
-            return Err(Stop { offset: 0, operation: "the stream", cause });
-        };
-        let mut registers = Registers::new();
+        match FrontEnd55::new(accelerator) {
+            Some(front) => Self::decode_with(front, stream, accelerator, limits),
+            None => match FrontEnd85::new(accelerator) {
+                Some(front) => Self::decode_with(front, stream, accelerator, limits),
+                None => {
+                    let cause = Cause::not_modelled(
+                        "the accelerator",
+                        accelerator.macs(),
+                        "U55, U65 and U85 are modelled",
+                    );
+                    Err(Stop { offset: 0, operation: "the stream", cause })
+                }
+            },
+        }
+    }
+
+    fn decode_with(
+        mut front: impl FrontEnd,
+        stream: &[u8],
+        accelerator: Accelerator,
+        limits: &Limits,
+    ) -> Result<Self, Stop> {
         let mut steps = Vec::new();
         let mut work = 0u64;
         for instruction in Decoder::new(stream, accelerator.product()) {
@@ -65,34 +82,11 @@ impl Program {
             })?;
             let stop =
                 |cause| Stop { offset: instruction.offset, operation: instruction.command.name(), cause };
-            let operation = match instruction.command {
-                Command::Conv => {
-                    Operation::Convolution(Convolution::new(&registers, accelerator, false).map_err(stop)?)
-                }
-                Command::Depthwise => {
-                    Operation::Convolution(Convolution::new(&registers, accelerator, true).map_err(stop)?)
-                }
-                Command::Pool(mode) => Operation::Pooling(Pooling::new(&registers, mode).map_err(stop)?),
-                Command::Elementwise(mode) => {
-                    Operation::Elementwise(Elementwise::new(&registers, mode).map_err(stop)?)
-                }
-                Command::DmaStart => Operation::Dma(Dma::new(&registers).map_err(stop)?),
-                Command::DmaWait { .. }
-                | Command::KernelWait { .. }
-                | Command::PmuMask { .. }
-                | Command::Irq { .. } => continue,
-                Command::Stop { .. } => return Ok(Self { accelerator, steps, tables }),
-                ref register => {
-                    if registers.apply(register) {
-                        continue;
-                    }
-                    return Err(stop(Cause::not_modelled(
-                        "the command",
-                        0,
-                        "it belongs to no U55 or U65 stream",
-                    )));
-                }
-            };
+            if let Command::Stop { .. } = instruction.command {
+                let tables = TableMemory::new(accelerator);
+                return Ok(Self { accelerator, steps, tables, chain_bytes: front.chain_bytes() });
+            }
+            let Some(operation) = front.command(&instruction.command).map_err(stop)? else { continue };
             if operation.largest_map() > limits.map_elements {
                 let what = format!("a feature map of {} elements", operation.largest_map());
                 return Err(stop(Cause::WorkLimit { what, limit: limits.map_elements }));
@@ -115,6 +109,11 @@ impl Program {
     /// The table memory before the run: nothing loaded.
     pub(crate) fn tables(&self) -> TableMemory {
         self.tables.clone()
+    }
+
+    /// Bytes that each chain buffer needs.
+    pub(crate) fn chain_bytes(&self) -> &[usize; 8] {
+        &self.chain_bytes
     }
 
     /// Its operations in order.

@@ -1,62 +1,80 @@
 //! The one scaling step of the NPU: multiply, shift right, round.
 
-use ethosu_isa::Rounding;
-
-/// How many bits below bit 31 the first rounding of [`Rounding::Double`] sits.
-///
-/// It is 0 wherever a result is scaled. The operand scaling of ADD and SUB shifts its operand left first, and the
-/// position of the rounding moves with it: 20 for 8-bit operands, 15 for 16-bit ones.
+/// How a scaled value is rounded, whichever register of whichever product says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DoublingShift(u32);
-
-impl DoublingShift {
-    /// For results.
-    pub const RESULT: Self = Self(0);
-    /// For the scaled operand of an 8-bit ADD or SUB.
-    pub const OPERAND_8: Self = Self(20);
-    /// For the scaled operand of a 16-bit ADD or SUB.
-    pub const OPERAND_16: Self = Self(15);
+pub enum Rounding {
+    /// What TensorFlow Lite's `SaturatingRoundingDoublingHighMul` followed by `RoundingDivideByPOT` gives: the first rounding, at bit
+    /// 31 of the product, goes half up, the second half away from zero. Up to a shift of 31 there is no second one and the result is
+    /// half up.
+    Double,
+    /// Half up, towards plus infinity.
+    Natural,
+    /// Half away from zero (U85).
+    Symmetric,
+    /// Towards minus infinity (U85).
+    Floor,
 }
 
-/// A multiplier and the right shift after it.
+impl Rounding {
+    /// The rounding of U55 and U65. `None` for truncation, which nothing has ever been compared with.
+    pub(crate) fn new(rounding: ethosu_isa::Rounding) -> Option<Self> {
+        match rounding {
+            ethosu_isa::Rounding::Double => Some(Self::Double),
+            ethosu_isa::Rounding::Natural => Some(Self::Natural),
+            ethosu_isa::Rounding::Truncate => None,
+        }
+    }
+}
+
+/// A multiplier, the right shift after it, and the rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scale {
-    /// Unsigned: the averages of unpadded pools go beyond 2^31.
+pub struct Scaling {
+    /// Unsigned: the averages of unpadded pools go beyond 2^31 on U55 and U65.
     pub multiplier: u32,
     /// 0 to 63.
     pub shift: u8,
+    /// What happens to the bits shifted out.
+    pub rounding: Rounding,
+    /// How many bits below bit 31 the first rounding of [`Rounding::Double`] sits, at most 30.
+    ///
+    /// It is 0 wherever a result is scaled. The operand scaling of ADD and SUB shifts its operand left first, and the position of
+    /// the rounding moves with it: 20 for 8-bit operands, 15 for 16-bit ones.
+    pub doubling: u8,
 }
 
-impl Scale {
+impl Scaling {
     /// Leaves a value as it is.
-    pub const UNIT: Self = Self { multiplier: 1, shift: 0 };
+    pub const UNIT: Self = Self::by(1);
 
-    /// `value * multiplier / 2^shift`, rounded.
-    ///
-    /// * `Natural`: half up, towards plus infinity.
-    /// * `Truncate`: towards zero.
-    /// * `Double`: what TensorFlow Lite's `SaturatingRoundingDoublingHighMul` followed by `RoundingDivideByPOT` gives:
-    ///   the first rounding, at bit 31 of the product, goes half up, the second half away from zero. Up to a shift of 31 there
-    ///   is no second one and the result is half up.
-    pub fn apply(self, value: i64, rounding: Rounding, doubling: DoublingShift) -> i64 {
-        let (positive, negative) = self.rounding_terms(rounding, doubling);
+    /// Multiplies only.
+    pub const fn by(multiplier: u32) -> Self {
+        Self { multiplier, shift: 0, rounding: Rounding::Natural, doubling: 0 }
+    }
+
+    /// Whether it leaves every value as it is.
+    pub fn is_unit(&self) -> bool {
+        self.multiplier == 1 && self.shift == 0
+    }
+
+    /// `value * multiplier / 2^shift`, rounded. What leaves 64 bits saturates.
+    pub fn apply(&self, value: i64) -> i64 {
+        let (positive, negative) = self.rounding_terms();
         // The sign is the value's, before the multiplication.
         let term = if value < 0 { negative } else { positive };
         let product = i128::from(value) * i128::from(self.multiplier);
-        // The quotient leaves 64 bits only for values and shifts that no output could keep anyway: saturate.
         let result = (product + i128::from(term)) >> self.shift;
         i64::try_from(result).unwrap_or(if result < 0 { i64::MIN } else { i64::MAX })
     }
 
     /// What is added to the product before the shift rounds it down: for values from 0, and for negative ones.
-    pub(crate) fn rounding_terms(self, rounding: Rounding, doubling: DoublingShift) -> (i64, i64) {
-        let shift = u32::from(self.shift);
-        let half = if shift > 0 { 1i64 << (shift - 1) } else { 0 };
-        match rounding {
+    pub(crate) fn rounding_terms(&self) -> (i64, i64) {
+        let half = if self.shift > 0 { 1i64 << (self.shift - 1) } else { 0 };
+        match self.rounding {
             Rounding::Natural => (half, half),
-            Rounding::Truncate => (0, ((1u64 << shift) - 1) as i64),
-            Rounding::Double if shift > 31 - doubling.0 => {
-                let first = 1i64 << (30 - doubling.0);
+            Rounding::Symmetric => (half, half - i64::from(self.shift > 0)),
+            Rounding::Floor => (0, 0),
+            Rounding::Double if self.shift > 31 - self.doubling => {
+                let first = 1i64 << (30 - self.doubling);
                 (half + first, half - first)
             }
             Rounding::Double => (half, half),
@@ -64,7 +82,7 @@ impl Scale {
     }
 }
 
-/// `sum / count` with halves away from zero: the division of a padded average pool.
+/// `sum / count` with halves away from zero: the division of an average pool.
 ///
 /// # Panics
 /// If `count` isn't positive.
@@ -91,19 +109,19 @@ mod tests {
     proptest! {
         #[test]
         fn double_is_what_tensorflow_lite_does(value in any::<i32>(), multiplier in 1 << 30..=i32::MAX, right in 1u32..20) {
-            let scale = Scale { multiplier: multiplier as u32, shift: 31 + right as u8 };
-            prop_assert_eq!(
-                scale.apply(value.into(), Rounding::Double, DoublingShift::RESULT),
-                tflite(value, multiplier, right)
-            );
+            let scaling = Scaling {
+                multiplier: multiplier as u32, shift: 31 + right as u8, rounding: Rounding::Double, doubling: 0,
+            };
+            prop_assert_eq!(scaling.apply(value.into()), tflite(value, multiplier, right));
         }
 
         #[test]
-        fn roundings_differ_by_one_at_most(value in -(1i64 << 40)..1 << 40, multiplier in any::<u32>(), shift in 17u8..64) {
-            let scale = Scale { multiplier, shift };
+        fn roundings_differ_by_one_at_most(
+            value in -(1i64 << 40)..1 << 40, multiplier in any::<u32>(), shift in 17u8..64, doubling in 0u8..=30
+        ) {
             let exact = (value as f64) * f64::from(multiplier) / 2f64.powi(shift.into());
-            for rounding in [Rounding::Double, Rounding::Natural, Rounding::Truncate] {
-                let result = scale.apply(value, rounding, DoublingShift::RESULT) as f64;
+            for rounding in [Rounding::Double, Rounding::Natural, Rounding::Symmetric, Rounding::Floor] {
+                let result = Scaling { multiplier, shift, rounding, doubling }.apply(value) as f64;
                 prop_assert!((result - exact).abs() <= 1.0 + exact.abs() * 1e-9, "{rounding:?}: {result} for {exact}");
             }
         }
@@ -111,24 +129,22 @@ mod tests {
 
     #[test]
     fn halves() {
-        let half = Scale { multiplier: 1, shift: 1 };
-        let of = |value, rounding| half.apply(value, rounding, DoublingShift::RESULT);
-        assert_eq!([3, -3, 1, -1].map(|v| of(v, Rounding::Natural)), [2, -1, 1, 0]);
-        assert_eq!([3, -3, 1, -1].map(|v| of(v, Rounding::Truncate)), [1, -1, 0, 0]);
-        assert_eq!([3, -3, 1, -1].map(|v| of(v, Rounding::Double)), [2, -1, 1, 0]);
-        let far = Scale { multiplier: 1 << 31, shift: 32 };
-        assert_eq!(
-            [3, -3, 1, -1].map(|v| far.apply(v, Rounding::Double, DoublingShift::RESULT)),
-            [2, -2, 1, -1]
-        );
+        let half =
+            |value: i64, rounding| Scaling { multiplier: 1, shift: 1, rounding, doubling: 0 }.apply(value);
+        assert_eq!([3, -3, 1, -1].map(|v| half(v, Rounding::Natural)), [2, -1, 1, 0]);
+        assert_eq!([3, -3, 1, -1].map(|v| half(v, Rounding::Symmetric)), [2, -2, 1, -1]);
+        assert_eq!([3, -3, 1, -1].map(|v| half(v, Rounding::Floor)), [1, -2, 0, -1]);
+        assert_eq!([3, -3, 1, -1].map(|v| half(v, Rounding::Double)), [2, -1, 1, 0]);
+        let far = Scaling { multiplier: 1 << 31, shift: 32, rounding: Rounding::Double, doubling: 0 };
+        assert_eq!([3, -3, 1, -1].map(|v| far.apply(v)), [2, -2, 1, -1]);
         assert_eq!([5, -5, 4, -4, 0].map(|v| divide_half_away(v, 2)), [3, -3, 2, -2, 0]);
         assert_eq!([-7, 7, 8].map(|v| divide_half_away(v, 3)), [-2, 2, 3]);
     }
 
     #[test]
     fn a_large_product_with_no_shift_saturates() {
-        let scale = Scale { multiplier: u32::MAX, shift: 0 };
-        assert_eq!(scale.apply((1 << 48) - 1, Rounding::Double, DoublingShift::RESULT), i64::MAX);
-        assert_eq!(scale.apply(1 - (1 << 48), Rounding::Double, DoublingShift::RESULT), i64::MIN);
+        let scaling = Scaling::by(u32::MAX);
+        assert_eq!(scaling.apply(i64::MAX), i64::MAX);
+        assert_eq!(scaling.apply(i64::MIN), i64::MIN);
     }
 }

@@ -6,9 +6,6 @@ use crate::stop::Cause;
 
 /// Bytes of SHRAM that tables may occupy: its last two banks (Vela 5.2.0, ethos_u55.cpp, `LUT` bank reservation).
 const TABLE_BYTES: usize = 2048;
-/// Bytes from a table slot to the next.
-const SLOT_BYTES: usize = 256;
-
 /// How a table's bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableShape {
@@ -33,6 +30,22 @@ impl TableShape {
     }
 }
 
+/// A place in the table memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Table {
+    start: usize,
+    /// How its bytes are read.
+    pub shape: TableShape,
+}
+
+impl Table {
+    /// A table at a byte offset; `None` if the table memory ends before it does or it isn't aligned to its own size.
+    pub(crate) fn new(start: usize, shape: TableShape) -> Option<Self> {
+        let fits = start.is_multiple_of(shape.bytes()) && start + shape.bytes() <= TABLE_BYTES;
+        fits.then_some(Self { start, shape })
+    }
+}
+
 /// The part of SHRAM where tables live. What no DMA has written can't be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableMemory {
@@ -43,16 +56,10 @@ pub(crate) struct TableMemory {
 }
 
 impl TableMemory {
-    /// The table memory of an accelerator, nothing loaded. `None` on U85, whose tables lie elsewhere.
-    pub(crate) fn new(accelerator: Accelerator) -> Option<Self> {
-        let start = u64::from(accelerator.shram_bytes()?) - TABLE_BYTES as u64;
-        Some(Self { bytes: [0; TABLE_BYTES], loaded: [false; TABLE_BYTES], start })
-    }
-
-    /// Whether a table of this shape may begin at this slot.
-    pub(crate) fn holds(slot: u8, shape: TableShape) -> bool {
-        let start = usize::from(slot) * SLOT_BYTES;
-        start % shape.bytes() == 0 && start + shape.bytes() <= TABLE_BYTES
+    /// The table memory of an accelerator, nothing loaded. On U85 it is a memory of its own, addressed from 0.
+    pub(crate) fn new(accelerator: Accelerator) -> Self {
+        let start = accelerator.shram_bytes().map_or(0, |bytes| u64::from(bytes) - TABLE_BYTES as u64);
+        Self { bytes: [0; TABLE_BYTES], loaded: [false; TABLE_BYTES], start }
     }
 
     /// Where a DMA to the internal address `address` would land, if all of it lies in the table memory.
@@ -73,15 +80,19 @@ impl TableMemory {
         self.loaded[span].fill(false);
     }
 
-    /// The bytes of the table in a slot.
+    /// The bytes of a table.
     ///
     /// # Errors
     /// [`Cause::NotModelled`] if a part of it was never loaded.
-    pub(crate) fn table(&self, slot: u8, shape: TableShape) -> Result<&[u8], Cause> {
-        let start = usize::from(slot) * SLOT_BYTES;
-        let span = start..start + shape.bytes();
+    pub(crate) fn table(&self, table: Table) -> Result<&[u8], Cause> {
+        let span = table.start..table.start + table.shape.bytes();
         if !self.loaded[span.clone()].iter().all(|&loaded| loaded) {
-            return Err(Cause::not_modelled("ACTIVATION table", slot, "no DMA has loaded all of it"));
+            let start = table.start as i64;
+            return Err(Cause::not_modelled(
+                "the table's first byte",
+                start,
+                "no DMA has loaded all of the table",
+            ));
         }
         Ok(&self.bytes[span])
     }
@@ -112,49 +123,51 @@ impl TableShape {
 mod tests {
     use super::*;
 
+    fn table(shape: TableShape) -> Table {
+        Table::new(0, shape).unwrap()
+    }
+
     #[test]
     fn tables_lie_at_the_end_of_shram() {
-        let memory = TableMemory::new(Accelerator::U55_128).unwrap();
+        let memory = TableMemory::new(Accelerator::U55_128);
         assert_eq!(memory.span(22 * 1024, 256), Some(0..256));
         assert_eq!(memory.span(24 * 1024 - 16, 16), Some(2032..2048));
         assert_eq!(memory.span(24 * 1024 - 16, 17), None);
         assert_eq!(memory.span(0, 16), None);
         assert_eq!(memory.span(u64::MAX, 16), None);
-        assert!(TableMemory::new(Accelerator::U85_256).is_none());
+        assert_eq!(TableMemory::new(Accelerator::U85_256).span(0, 2048), Some(0..2048));
     }
 
     #[test]
     fn a_table_that_was_never_loaded_is_not_read() {
-        let mut memory = TableMemory::new(Accelerator::U55_256).unwrap();
+        let mut memory = TableMemory::new(Accelerator::U55_256);
         memory.load(0..255, &[1; 255]);
-        assert!(memory.table(0, TableShape::Signed8).is_err());
+        assert!(memory.table(table(TableShape::Signed8)).is_err());
         memory.load(255..256, &[0x80]);
-        let table = memory.table(0, TableShape::Signed8).unwrap();
+        let table = memory.table(table(TableShape::Signed8)).unwrap();
         assert_eq!([127, -128].map(|value| TableShape::Signed8.look_up(table, value)), [-128, 1]);
         assert_eq!(TableShape::Unsigned8.look_up(table, 255), 128);
     }
 
     #[test]
     fn sixteen_bit_tables_interpolate() {
-        let mut memory = TableMemory::new(Accelerator::U55_256).unwrap();
+        let mut memory = TableMemory::new(Accelerator::U55_256);
         let entries = (0..512i32).flat_map(|i| {
             let base = ((i - 256) * 64) as i16;
             [base.to_le_bytes(), 64i16.to_le_bytes()].concat()
         });
         memory.load(0..2048, &entries.collect::<Vec<_>>());
-        let table = memory.table(0, TableShape::Interpolated16).unwrap();
+        let table = memory.table(table(TableShape::Interpolated16)).unwrap();
         for value in [-32768i64, -1, 0, 1, 2, 3, 100, 32767] {
             assert_eq!(TableShape::Interpolated16.look_up(table, value), (value + 1) >> 1, "{value}");
         }
     }
 
     #[test]
-    fn slots_hold_what_fits() {
-        assert!(TableMemory::holds(7, TableShape::Signed8) && !TableMemory::holds(8, TableShape::Signed8));
-        assert!(TableMemory::holds(4, TableShape::Wide32) && !TableMemory::holds(1, TableShape::Wide32));
-        assert!(
-            TableMemory::holds(0, TableShape::Interpolated16)
-                && !TableMemory::holds(1, TableShape::Interpolated16)
-        );
+    fn tables_end_where_the_memory_does() {
+        let fits = |start, shape| Table::new(start, shape).is_some();
+        assert!(fits(7 * 256, TableShape::Signed8) && !fits(8 * 256, TableShape::Signed8));
+        assert!(fits(1024, TableShape::Wide32) && !fits(256, TableShape::Wide32));
+        assert!(fits(0, TableShape::Interpolated16) && !fits(256, TableShape::Interpolated16));
     }
 }

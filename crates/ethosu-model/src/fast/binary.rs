@@ -1,6 +1,6 @@
 //! Element-wise operations with two operands, on 8-bit and 16-bit data.
 
-use ethosu_isa::{ElementSize, ElementwiseMode as Mode, Layout};
+use ethosu_isa::{ElementSize, Layout};
 
 use super::kernels::{self, Isa};
 use super::output::Output;
@@ -8,8 +8,8 @@ use super::requant::{LANES, RequantBlock};
 use super::scratch::Scratch;
 use crate::map::{BRICK, Extent, FeatureMap};
 use crate::memory::Memory;
-use crate::operation::{Elementwise, Operand, OperandScaling};
-use crate::rounding::DoublingShift;
+use crate::operation::{Elementwise, Function, Operand};
+use crate::rounding::Scaling;
 
 /// How an operand is changed before the operation.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ enum Source {
 /// A planned operation.
 #[derive(Debug, Clone)]
 pub(super) struct Binary {
-    mode: Mode,
+    function: Function,
     /// A and B, in this order.
     sources: [Source; 2],
     prepare: [Prepare; 2],
@@ -73,72 +73,56 @@ fn reach(map: &FeatureMap) -> i64 {
 impl Binary {
     /// `None` for forms that have no plan of their own. The caller has checked that writing row by row spoils no input.
     pub(super) fn new(operation: &Elementwise, output: Output) -> Option<Self> {
-        let narrow = |map: &FeatureMap| matches!(map.element, ElementSize::Bits8 | ElementSize::Bits16);
-        if !matches!(operation.mode, Mode::Mul | Mode::Add | Mode::Sub | Mode::Min | Mode::Max)
-            || !narrow(&operation.ifm)
-        {
+        use Function::{Add, Max, Min, Mul, Sub};
+        if !matches!(operation.function, Mul | Add | Sub | Min | Max) {
             return None;
         }
-        let first = (Source::Map(operation.ifm, operation.extent), reach(&operation.ifm));
-        let second = match operation.ifm2? {
-            Operand::Scalar(value) => (Source::Scalar(i32::try_from(value).ok()?), value.abs()),
-            Operand::Map(map, extent) if narrow(&map) => (Source::Map(map, extent), reach(&map)),
-            Operand::Map(..) => return None,
-        };
-        let (a, b) = if operation.reversed { (second, first) } else { (first, second) };
-        let multiply =
-            |by: i64, reach: i64| Some((Prepare::Multiply(i32::try_from(by).ok()?), reach.checked_mul(by)?));
-        let (prepare_a, prepare_b) = match operation.operand_scaling {
-            None => (multiply(1, a.1)?, multiply(1, b.1)?),
-            Some(OperandScaling::Both { a: by_a, b: by_b }) => (multiply(by_a, a.1)?, multiply(by_b, b.1)?),
-            Some(OperandScaling::One { scale_a, scale, rounding, left_shift, doubling }) => {
-                let scaled = |reach: i64| {
-                    let block = RequantBlock::uniform(scale, rounding, doubling, reach)?;
-                    let most = scale.apply(reach, rounding, doubling).abs() + 1;
-                    Some((Prepare::Scale(Box::new(block)), most))
-                };
-                if scale_a {
-                    (scaled(a.1)?, multiply(1 << left_shift, b.1)?)
-                } else {
-                    (multiply(1 << left_shift, a.1)?, scaled(b.1)?)
-                }
+        // What an operand holds, and its largest magnitude.
+        let source = |operand: &Operand| match *operand {
+            Operand::Scalar(value) => Some((Source::Scalar(i32::try_from(value).ok()?), value.abs())),
+            Operand::Map { map, extent, .. } => {
+                matches!(map.element, ElementSize::Bits8 | ElementSize::Bits16)
+                    .then(|| (Source::Map(map, extent), reach(&map)))
             }
         };
-        let bound = match operation.mode {
-            Mode::Mul => prepare_a.1.checked_mul(prepare_b.1)?,
-            Mode::Add | Mode::Sub => prepare_a.1 + prepare_b.1,
+        let (a, b) = (source(&operation.a)?, source(&operation.b?)?);
+        let prepare = |scale: &Scaling, reach: i64| {
+            if scale.shift == 0 {
+                let by = i32::try_from(scale.multiplier).ok()?;
+                return Some((Prepare::Multiply(by), reach.checked_mul(by.into())?));
+            }
+            let block = RequantBlock::uniform(scale, reach)?;
+            Some((Prepare::Scale(Box::new(block)), scale.apply(reach).abs() + 1))
+        };
+        let prepare_a = prepare(&operation.scales[0], a.1)?;
+        let prepare_b = prepare(&operation.scales[1], b.1)?;
+        let bound = match operation.function {
+            Mul => prepare_a.1.checked_mul(prepare_b.1)?,
+            Add | Sub => prepare_a.1 + prepare_b.1,
             _ => prepare_a.1.max(prepare_b.1),
         };
         if bound > i64::from(i32::MAX) / 2 {
             return None;
         }
-        let scale = match operation.mode {
-            Mode::Min | Mode::Max => None,
-            _ => Some(Box::new(RequantBlock::uniform(
-                operation.scale,
-                operation.rounding,
-                DoublingShift::RESULT,
-                bound,
-            )?)),
+        let scale = if operation.scale.is_unit() {
+            None
+        } else {
+            Some(Box::new(RequantBlock::uniform(&operation.scale, bound)?))
         };
         let mut lines = None;
         if let [Source::Map(map_a, extent_a), Source::Map(map_b, extent_b)] = [&a.0, &b.0] {
             let all = [
                 (map_a.layout, Lines::of(map_a, *extent_a)),
                 (map_b.layout, Lines::of(map_b, *extent_b)),
-                (operation.ofm.layout, Lines::of(&operation.ofm, operation.extent)),
+                (operation.results.ofm.layout, Lines::of(&operation.results.ofm, operation.results.extent)),
             ];
-            let same = extent_a == extent_b && *extent_a == operation.extent;
-            if same
-                && all[0] == all[1]
-                && all[1] == all[2]
-                && !matches!(operation.mode, Mode::Min | Mode::Max)
-            {
+            let same = extent_a == extent_b && *extent_a == operation.results.extent;
+            if same && all[0] == all[1] && all[1] == all[2] && matches!(operation.function, Mul | Add | Sub) {
                 lines = all[0].1;
             }
         }
         let prepare = [prepare_a.0, prepare_b.0];
-        Some(Self { mode: operation.mode, sources: [a.0, b.0], prepare, scale, output, lines })
+        Some(Self { function: operation.function, sources: [a.0, b.0], prepare, scale, output, lines })
     }
 
     pub(super) fn run(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
@@ -169,9 +153,9 @@ impl Binary {
         };
         let work = kernels::Combine {
             operands: [prepare(0), prepare(1)],
-            mode: match self.mode {
-                Mode::Mul => kernels::Combination::Product,
-                Mode::Sub => kernels::Combination::Difference,
+            mode: match self.function {
+                Function::Mul => kernels::Combination::Product,
+                Function::Sub => kernels::Combination::Difference,
                 _ => kernels::Combination::Sum,
             },
             scale,
@@ -215,11 +199,11 @@ impl Binary {
             }
             // Beyond `elements` stand leftovers, which may wrap and are dropped.
             let pairs = a.iter_mut().zip(b.iter());
-            match self.mode {
-                Mode::Mul => pairs.for_each(|(a, b)| *a = a.wrapping_mul(*b)),
-                Mode::Sub => pairs.for_each(|(a, b)| *a = a.wrapping_sub(*b)),
-                Mode::Min => pairs.for_each(|(a, b)| *a = (*a).min(*b)),
-                Mode::Max => pairs.for_each(|(a, b)| *a = (*a).max(*b)),
+            match self.function {
+                Function::Mul => pairs.for_each(|(a, b)| *a = a.wrapping_mul(*b)),
+                Function::Sub => pairs.for_each(|(a, b)| *a = a.wrapping_sub(*b)),
+                Function::Min => pairs.for_each(|(a, b)| *a = (*a).min(*b)),
+                Function::Max => pairs.for_each(|(a, b)| *a = (*a).max(*b)),
                 _ => pairs.for_each(|(a, b)| *a = a.wrapping_add(*b)),
             }
             if let Some(block) = &self.scale {

@@ -9,7 +9,6 @@ use super::scratch::{Scratch, Staged};
 use super::stage::{Form, Stage};
 use crate::memory::Memory;
 use crate::operation::{Convolution, Window};
-use crate::rounding::DoublingShift;
 use crate::weights::{ChannelScale, Weights};
 
 /// How staged elements come from an input's bytes.
@@ -100,6 +99,10 @@ impl<T: StagedElement> Convolver<T> {
         }
         let staged_bytes = T::GROUP == 4;
         let (pad, reach) = zero_and_reach(window, staged_bytes);
+        // Padding is staged as the zero point, which must then be an element.
+        if staged_bytes && u8::try_from(pad).is_err() || i16::try_from(pad).is_err() {
+            return None;
+        }
         let form = if convolution.depthwise { Form::Bricks } else { Form::Dense };
         let stage = Stage::new(window, form, limit)?;
         let mut requant = vec![RequantBlock::ZERO; scales.len().div_ceil(LANES)];
@@ -111,7 +114,7 @@ impl<T: StagedElement> Convolver<T> {
             let bound = (magnitude * reach).checked_add(channel.bias.abs())?;
             let bias = (channel.bias - sum * i64::from(pad)) as i32;
             let block = &mut requant[o / LANES];
-            if !block.set(o % LANES, bias, channel.scale, window.rounding, DoublingShift::RESULT, bound) {
+            if !block.set(o % LANES, bias, &channel.scale, bound) {
                 return None;
             }
         }
@@ -150,7 +153,7 @@ impl<T: StagedElement> Convolver<T> {
         let groups: usize = self.segments.iter().map(|segment| segment.groups).sum();
         let lane_weights = LANES * T::GROUP;
         self.weights = vec![T::Weight::default(); groups * blocks * lane_weights];
-        for o in 0..window.ofm_extent.depth {
+        for o in 0..window.results.extent.depth {
             let block = o / LANES;
             let together = block / BLOCKS_TOGETHER * BLOCKS_TOGETHER;
             let width = BLOCKS_TOGETHER.min(blocks - together);
@@ -184,7 +187,7 @@ impl<T: StagedElement> Convolver<T> {
         let lane_weights = LANES * T::GROUP;
         let brick = self.offsets.len() * lane_weights;
         self.weights = vec![T::Weight::default(); self.requant.len() * brick];
-        for o in 0..window.ofm_extent.depth {
+        for o in 0..window.results.extent.depth {
             for ky in 0..window.kernel.0 {
                 for kx in 0..window.kernel.1 {
                     let column = kx * window.dilation.1;

@@ -4,8 +4,7 @@ use ethosu_isa::ElementSize;
 
 use super::kernels::Clamp;
 use super::store::Store;
-use crate::map::{Extent, FeatureMap};
-use crate::output::OutputStage;
+use crate::operation::Results;
 use crate::table::{TableMemory, TableShape};
 
 /// Clamp, table and destination of results.
@@ -22,13 +21,12 @@ pub(super) struct Output {
 
 impl Output {
     /// Plans an 8-bit or 16-bit output whose table, if it has one, is known. `None` for other forms.
-    pub(super) fn new(
-        map: &FeatureMap,
-        extent: Extent,
-        stage: &OutputStage,
-        tables: &TableMemory,
-    ) -> Option<Self> {
-        let (zero_point, low, high) = stage.clamp()?;
+    pub(super) fn new(results: &Results, tables: &TableMemory) -> Option<Self> {
+        if !results.is_straight() {
+            return None;
+        }
+        let map = &results.ofm;
+        let (zero_point, low, high) = results.output.clamp()?;
         let narrow = |value: i64| i32::try_from(value).ok();
         let clamp = Clamp { zero_point: narrow(zero_point)?, low: narrow(low)?, high: narrow(high)? };
         let bytes = match map.element {
@@ -36,21 +34,22 @@ impl Output {
             ElementSize::Bits16 => 2,
             ElementSize::Bits32 | ElementSize::Bits64 => return None,
         };
-        let table = match stage.table() {
+        let table = match results.output.table() {
             None => None,
-            Some((slot, shape @ (TableShape::Signed8 | TableShape::Unsigned8))) => {
-                let bytes = tables.table(slot, shape).ok()?;
+            Some(place) if matches!(place.shape, TableShape::Signed8 | TableShape::Unsigned8) => {
+                let bytes = tables.table(place).ok()?;
                 let mut table = Box::new([0; 256]);
                 for (index, byte) in table.iter_mut().enumerate() {
                     // A signed value's table begins at -128.
-                    let at = if shape == TableShape::Signed8 { index as u8 ^ 0x80 } else { index as u8 };
+                    let at =
+                        if place.shape == TableShape::Signed8 { index as u8 ^ 0x80 } else { index as u8 };
                     *byte = bytes[usize::from(at)];
                 }
                 Some(table)
             }
             Some(_) => return None,
         };
-        Some(Self { region: map.region, clamp, table, store: Store::new(*map, extent), bytes })
+        Some(Self { region: map.region, clamp, table, store: Store::new(*map, results.extent), bytes })
     }
 
     /// Takes clamped bytes through the table.

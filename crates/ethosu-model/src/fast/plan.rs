@@ -1,6 +1,6 @@
 //! A program made ready to run many times.
 
-use ethosu_isa::{ElementSize, ElementwiseMode, PoolMode, Upscale};
+use ethosu_isa::{ElementSize, Upscale};
 
 use super::binary::Binary;
 use super::convolution::Convolver;
@@ -13,10 +13,12 @@ use super::scratch::Scratch;
 use super::stage::Stage;
 use crate::map::{Extent, FeatureMap};
 use crate::memory::{Memory, Shape};
-use crate::operation::{Convolution, Dma, Elementwise, Operand, Operation, Pooling, Window};
+use crate::operation::{
+    Convolution, ConvolutionScale, Dma, Elementwise, Function, Kernel, Operand, Operation, PoolFunction,
+    Pooling, Results, Target, Window,
+};
 use crate::program::{Limits, Program, Step};
 use crate::reference;
-use crate::rounding::{DoublingShift, Scale, divide_half_away};
 use crate::stop::{Cause, Stop};
 use crate::table::TableMemory;
 use crate::weights::{ChannelScale, Weights};
@@ -62,6 +64,7 @@ pub struct Plan {
     steps: Vec<Planned>,
     tables: TableMemory,
     shape: Shape,
+    chain_bytes: [usize; 8],
 }
 
 /// What a run needs beside the regions. One serves any number of runs, one at a time.
@@ -81,9 +84,18 @@ impl Plan {
     /// # Panics
     /// When run, if this machine doesn't have it.
     pub fn with_isa(program: &Program, memory: &Memory, isa: Isa) -> Self {
+        let mut memory = memory.clone();
+        memory.prepare_chain(program.chain_bytes());
+        let memory = &memory;
         let mut planner = Planner { memory, isa, known: Provenance::new(memory), tables: program.tables() };
         let steps = program.steps().iter().map(|step| planner.step(step)).collect();
-        Self { isa, steps, tables: program.tables(), shape: memory.shape() }
+        Self {
+            isa,
+            steps,
+            tables: program.tables(),
+            shape: memory.shape(),
+            chain_bytes: *program.chain_bytes(),
+        }
     }
 
     /// Runs the program on `memory`.
@@ -111,6 +123,7 @@ impl Plan {
         workspace: &mut Workspace,
         mut after: impl FnMut(usize, &'static str),
     ) -> Result<(), Stop> {
+        memory.prepare_chain(&self.chain_bytes);
         assert!(memory.has_shape(&self.shape), "the memory isn't laid out as the plan was made for");
         let scratch = &mut workspace.scratch;
         let mut tables = self.tables.clone();
@@ -183,37 +196,44 @@ impl Planner<'_> {
             Operation::Convolution(convolution) => self.convolution(convolution),
             Operation::Pooling(pooling) => self.pooling(pooling),
             Operation::Elementwise(elementwise) => self.elementwise(elementwise),
-            Operation::Dma(_) => None,
+            Operation::Resize(_) | Operation::Dma(_) => None,
         }
     }
 
     /// Keeps track of what is known after an operation.
     fn follow(&mut self, operation: &Operation) {
-        let (map, extent) = match operation {
-            Operation::Convolution(Convolution { window, .. })
-            | Operation::Pooling(Pooling { window, .. }) => (&window.ofm, window.ofm_extent),
-            Operation::Elementwise(elementwise) => (&elementwise.ofm, elementwise.extent),
-            Operation::Dma(copy) => return self.follow_copy(copy),
-        };
-        // A map that reaches out of its region ends the run, and nothing that follows matters.
-        if let Some(reach) = map.reach(extent) {
-            self.known.write(map.region, &reach);
+        match operation {
+            Operation::Dma(copy) => self.follow_copy(copy),
+            _ => {
+                // A map that reaches out of its region ends the run, and nothing that follows matters.
+                if let Some(results) = operation.results()
+                    && let Some(reach) = results.ofm.reach(results.stored_extent())
+                {
+                    self.known.write(results.ofm.region, &reach);
+                }
+            }
         }
     }
 
     fn follow_copy(&mut self, copy: &Dma) {
+        if !copy.is_straight() {
+            // Rows may land anywhere in the region.
+            if let Target::Region(region) = copy.target {
+                self.known.write(region, &(0..usize::MAX));
+            }
+            return;
+        }
         let Some(end) = copy.source.checked_add(copy.length) else { return };
-        let source = copy.source as usize..end as usize;
-        let constant = self.known.constant(copy.source_region, source);
-        match copy.destination_region {
-            Some(region) => {
+        let constant = self.known.constant(copy.source_region, copy.source as usize..end as usize);
+        match copy.target {
+            Target::Region(region) => {
                 let Some(end) = copy.destination.checked_add(copy.length) else { return };
                 match constant {
                     Some(constant) => self.known.copy(region, copy.destination as usize, &constant),
                     None => self.known.write(region, &(copy.destination as usize..end as usize)),
                 }
             }
-            None => {
+            Target::Internal => {
                 let Some(span) = self.tables.span(copy.destination, copy.length) else { return };
                 match constant
                     .and_then(|constant| self.memory.bytes(constant.region).map(|all| &all[constant.bytes]))
@@ -230,18 +250,18 @@ impl Planner<'_> {
         (map.reach(extent)?.end <= self.memory.bytes(map.region)?.len()).then_some(())
     }
 
-    /// The output, if all of it can be written.
-    fn output(&self, map: &FeatureMap, extent: Extent, stage: &crate::output::OutputStage) -> Option<Output> {
-        if self.memory.is_constant(map.region) {
+    /// The output, if all of it can be written and no two elements share a byte.
+    fn output(&self, results: &Results) -> Option<Output> {
+        if self.memory.is_constant(results.ofm.region) || !results.ofm.is_injective(results.extent) {
             return None;
         }
-        self.readable(map, extent)?;
-        Output::new(map, extent, stage, &self.tables)
+        self.readable(&results.ofm, results.extent)?;
+        Output::new(results, &self.tables)
     }
 
     fn window_output(&self, window: &Window) -> Option<Output> {
         self.readable(&window.ifm, window.ifm_extent)?;
-        self.output(&window.ofm, window.ofm_extent, &window.output)
+        self.output(&window.results)
     }
 
     /// Known bytes of a region.
@@ -256,20 +276,27 @@ impl Planner<'_> {
     }
 
     fn convolution(&self, convolution: &Convolution) -> Option<Action> {
-        let output = self.window_output(&convolution.window)?;
-        let weights = Weights::decode(convolution, |stream| {
-            self.constant(convolution.weight_region, stream.weight_base, stream.weight_length as usize)
+        let window = &convolution.window;
+        let output = self.window_output(window)?;
+        let Kernel::Streams { .. } = convolution.kernel else { return None };
+        let ConvolutionScale::PerChannel { region, format, rounding, ref streams } = convolution.scale else {
+            return None;
+        };
+        let weights = Weights::decode(convolution, |region, stream| {
+            self.constant(region, stream.base, stream.length as usize)
         })
         .ok()?;
-        let scales = ChannelScale::decode(convolution, |stream, bytes| {
-            self.constant(convolution.scale_region, stream.scale_base, bytes)
+        let channels = window.results.extent.depth;
+        let scales = ChannelScale::decode(channels, format, rounding, streams, |stream, bytes| {
+            self.constant(region, stream.base, bytes)
         })
         .ok()?;
         let limit = stage_limit();
-        if self.isa.likes_bytes() && convolution.window.ifm.element == ElementSize::Bits8 {
-            if let Some(convolver) = Convolver::new(convolution, &weights, &scales, output.clone(), limit) {
-                return Some(Action::ConvolveBytes(Box::new(convolver)));
-            }
+        if self.isa.likes_bytes()
+            && window.ifm.element == ElementSize::Bits8
+            && let Some(convolver) = Convolver::new(convolution, &weights, &scales, output.clone(), limit)
+        {
+            return Some(Action::ConvolveBytes(Box::new(convolver)));
         }
         let convolver = Convolver::new(convolution, &weights, &scales, output, limit)?;
         Some(Action::ConvolveWords(Box::new(convolver)))
@@ -282,96 +309,76 @@ impl Planner<'_> {
             && window.stride == (1, 1)
             && !window.padded
             && window.upscale != Upscale::Zeros;
-        if one
-            && pooling.mode != PoolMode::ReduceSum
-            && window.ifm.element == ElementSize::Bits8
-            && output.bytes == 1
-        {
-            let stage = window.output.with_tables(&self.tables).ok()?;
-            let result = |value: i64| {
-                let value = match (pooling.mode, pooling.scale) {
-                    (PoolMode::Average, None) => divide_half_away(value, 1),
-                    (_, scale) => {
-                        scale.unwrap_or(Scale::UNIT).apply(value, window.rounding, DoublingShift::RESULT)
-                    }
-                };
-                stage.apply(value).ok()
-            };
-            let table = byte_table(&window.ifm, result)?;
+        let function = pooling.function;
+        let element_by_element = !matches!(function, PoolFunction::ReduceSum | PoolFunction::ArgmaxX);
+        if one && element_by_element && window.ifm.element == ElementSize::Bits8 && output.bytes == 1 {
+            // Of one element, every pool but those two gives the element.
+            let stage = window.results.output.with_tables(&self.tables).ok()?;
+            let table = byte_table(&window.ifm, |value| stage.apply(pooling.scale.apply(value)).ok())?;
             let stage = Stage::new(window, ByteMap::FORM, stage_limit())?;
-            return Some(Action::ByteMap(Box::new(ByteMap {
-                stage,
-                region: window.ifm.region,
-                table,
-                output,
-            })));
+            let region = window.ifm.region;
+            return Some(Action::ByteMap(Box::new(ByteMap { stage, region, table, output })));
         }
         Some(Action::Pool(Box::new(Pool::new(pooling, output, stage_limit())?)))
     }
 
     fn elementwise(&self, operation: &Elementwise) -> Option<Action> {
-        self.readable(&operation.ifm, operation.extent)?;
-        let output = self.output(&operation.ofm, operation.extent, &operation.output)?;
-        let bytes = operation.ifm.element == ElementSize::Bits8 && output.bytes == 1;
-        let scalar = match operation.ifm2 {
-            Some(Operand::Scalar(value)) => Some(value),
+        let output = self.output(&operation.results)?;
+        let whole = operation.results.extent;
+        for operand in [Some(&operation.a), operation.b.as_ref()].into_iter().flatten() {
+            if let Operand::Map { map, extent, .. } = operand {
+                self.readable(map, *extent)?;
+            }
+        }
+        // With one map of bytes, and at most a scalar beside it, the result is a function of the byte.
+        let map = match (&operation.a, &operation.b) {
+            (Operand::Map { map, extent, .. }, None | Some(Operand::Scalar(_)))
+            | (Operand::Scalar(_), Some(Operand::Map { map, extent, .. }))
+                if *extent == whole && map.element == ElementSize::Bits8 && output.bytes == 1 =>
+            {
+                Some(map)
+            }
             _ => None,
         };
-        if bytes && (operation.ifm2.is_none() || scalar.is_some()) {
-            let stage = operation.output.with_tables(&self.tables).ok()?;
-            let result = |a: i64| {
-                let value = match scalar {
-                    None => reference::unary(operation, a),
-                    Some(b) if operation.reversed => reference::binary(operation, b, a),
-                    Some(b) => reference::binary(operation, a, b),
+        if let Some(map) = map {
+            let stage = operation.results.output.with_tables(&self.tables).ok()?;
+            let result = |value: i64| {
+                let result = match (&operation.a, &operation.b) {
+                    (_, None) => reference::unary(operation, value),
+                    (Operand::Scalar(a), _) => reference::binary(operation, *a, value),
+                    (_, Some(Operand::Scalar(b))) => reference::binary(operation, value, *b),
+                    _ => return None,
                 };
-                stage.apply(value.ok()?).ok()
+                stage.apply(result.ok()?).ok()
             };
-            let table = byte_table(&operation.ifm, result)?;
-            let stage = Stage::whole(&operation.ifm, operation.extent, ByteMap::FORM);
-            return Some(Action::ByteMap(Box::new(ByteMap {
-                stage,
-                region: operation.ifm.region,
-                table,
-                output,
-            })));
+            let table = byte_table(map, result)?;
+            let stage = Stage::whole(map, whole, ByteMap::FORM);
+            return Some(Action::ByteMap(Box::new(ByteMap { stage, region: map.region, table, output })));
         }
-        if matches!(operation.mode, ElementwiseMode::LeakyRelu | ElementwiseMode::Abs | ElementwiseMode::Clz)
-        {
+        if operation.function == Function::LeakyRelu {
             return None;
         }
-        self.row_by_row(operation, &operation.ifm, operation.extent)?;
-        if let Some(Operand::Map(map, extent)) = &operation.ifm2 {
-            self.readable(map, *extent)?;
-            self.row_by_row(operation, map, *extent)?;
+        for operand in [Some(&operation.a), operation.b.as_ref()].into_iter().flatten() {
+            if let Operand::Map { map, extent, .. } = operand {
+                self.row_by_row(&operation.results, map, *extent)?;
+            }
         }
         Some(Action::Binary(Box::new(Binary::new(operation, output)?)))
     }
 
     /// Whether writing the output row by row leaves later rows of this input as they are.
-    fn row_by_row(&self, operation: &Elementwise, input: &FeatureMap, extent: Extent) -> Option<()> {
-        let output = &operation.ofm;
+    fn row_by_row(&self, results: &Results, input: &FeatureMap, extent: Extent) -> Option<()> {
+        let output = &results.ofm;
         if !self.memory.same(input.region, output.region) {
             return Some(());
         }
-        let (read, written) = (input.reach(extent)?, output.reach(operation.extent)?);
+        let (read, written) = (input.reach(extent)?, output.reach(results.extent)?);
         if read.end <= written.start || written.end <= read.start {
             return Some(());
         }
-        let place = |map: &FeatureMap| {
-            (
-                map.bases,
-                map.width0,
-                map.height0,
-                map.height1,
-                map.stride_y,
-                map.stride_x,
-                map.stride_c,
-                map.element,
-                map.layout,
-            )
-        };
-        (extent == operation.extent && place(input) == place(output)).then_some(())
+        // Both maps alike but for their types: then each element is read before it is written.
+        let place = |map: &FeatureMap| FeatureMap { region: 0, signed: false, zero_point: 0, ..*map };
+        (extent == results.extent && place(input) == place(output)).then_some(())
     }
 }
 

@@ -1,14 +1,14 @@
 //! Pools with a kernel, on 8-bit data.
 
-use ethosu_isa::{ElementSize, PoolMode, Rounding, Upscale};
+use ethosu_isa::{ElementSize, Upscale};
 
 use super::output::Output;
 use super::requant::LANES;
 use super::scratch::Scratch;
 use super::stage::{Form, Stage};
 use crate::memory::Memory;
-use crate::operation::Pooling;
-use crate::rounding::{DoublingShift, Scale, divide_half_away};
+use crate::operation::{PoolFunction, Pooling};
+use crate::rounding::{Scaling, divide_half_away};
 
 /// A planned pool.
 #[derive(Debug, Clone)]
@@ -22,16 +22,18 @@ pub(super) struct Pool {
     kernel: (usize, usize),
     stride: (usize, usize),
     mode: Mode,
-    rounding: Rounding,
+    scale: Scaling,
     output: Output,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// The largest, scaled.
-    Max(Scale),
-    /// The sum, scaled.
-    Sum(Scale),
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+    /// The sum.
+    Sum,
     /// The sum over the elements that are there.
     Mean { height: i64, width: i64, top: i64, left: i64 },
 }
@@ -48,7 +50,7 @@ impl Pool {
             let span = ((kernel - 1) * dilation + 1) as i64;
             dilation == 1 && pad < span && (outputs as i64 - 1) * (stride as i64) - pad < size
         };
-        let extent = window.ofm_extent;
+        let extent = window.results.extent;
         if !covers(
             window.pad.0,
             window.height,
@@ -70,27 +72,31 @@ impl Pool {
         if window.kernel.0.checked_mul(window.kernel.1)? > 1 << 20 {
             return None;
         }
-        let mode = match pooling.mode {
-            PoolMode::Max => Mode::Max(pooling.scale.unwrap_or(Scale::UNIT)),
-            PoolMode::Average if window.padded || pooling.scale.is_none() => Mode::Mean {
+        let mode = match pooling.function {
+            PoolFunction::Max => Mode::Max,
+            PoolFunction::Min => Mode::Min,
+            PoolFunction::Sum => Mode::Sum,
+            PoolFunction::Mean => Mode::Mean {
                 height: window.height,
                 width: window.width,
                 top: window.pad.0,
                 left: window.pad.1,
             },
-            PoolMode::Average => Mode::Sum(pooling.scale?),
-            PoolMode::ReduceSum => return None,
+            PoolFunction::ReduceSum | PoolFunction::ArgmaxX => return None,
         };
         let turn = if window.ifm.signed { 0x80 } else { 0 };
+        let zero = window.ifm.zero_point + i64::from(turn);
+        // Padding is staged as the zero point, which must then be a byte.
+        u8::try_from(zero).ok()?;
         Some(Self {
             stage: Stage::new(window, Form::Dense, limit)?,
             region: window.ifm.region,
             turn,
-            zero: window.ifm.zero_point + i64::from(turn),
+            zero,
             kernel: window.kernel,
             stride: window.stride,
             mode,
-            rounding: window.rounding,
+            scale: pooling.scale,
             output,
         })
     }
@@ -103,8 +109,12 @@ impl Pool {
     pub(super) fn run(&self, memory: &mut Memory, scratch: &mut Scratch) {
         let region = memory.bytes(self.region).expect("planned regions are bound");
         let mut staged = scratch.bytes.take(self.staged_elements());
-        // Padding never wins a maximum and adds nothing to a sum.
-        let pad = if matches!(self.mode, Mode::Max(_)) { 0 } else { self.zero as u8 };
+        // Padding never wins and adds nothing.
+        let pad = match self.mode {
+            Mode::Max => u8::MIN,
+            Mode::Min => u8::MAX,
+            Mode::Sum | Mode::Mean { .. } => self.zero as u8,
+        };
         self.stage.fill(region, &mut staged, pad, |[byte]: [u8; 1]| byte ^ self.turn);
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
         let extent = self.output.store.extent;
@@ -125,9 +135,9 @@ impl Pool {
                 for (result, &sum) in results.iter_mut().zip(scratch.first.iter()) {
                     let sum = i64::from(sum);
                     // Staged padding adds the zero point, so all taps count in a sum.
-                    *result = match self.mode {
-                        Mode::Max(scale) => self.scaled(sum - self.zero, scale),
-                        Mode::Sum(scale) => self.scaled(sum - taps * self.zero, scale),
+                    let value = match self.mode {
+                        Mode::Max | Mode::Min => sum - self.zero,
+                        Mode::Sum => sum - taps * self.zero,
                         Mode::Mean { height, width, top, left } => {
                             let inside = |o: usize, stride: usize, kernel: usize, pad: i64, size: i64| {
                                 let first = (o * stride) as i64 - pad;
@@ -135,9 +145,12 @@ impl Pool {
                             };
                             let rows = inside(y, self.stride.0, self.kernel.0, top, height);
                             let columns = inside(x, self.stride.1, self.kernel.1, left, width);
-                            self.clamped(divide_half_away(sum - taps * self.zero, rows * columns))
+                            divide_half_away(sum - taps * self.zero, rows * columns)
                         }
                     };
+                    let clamp = self.output.clamp;
+                    let shifted = self.scale.apply(value).saturating_add(clamp.zero_point.into());
+                    *result = shifted.clamp(clamp.low.into(), clamp.high.into()) as u8;
                 }
             }
             self.output.finish(&mut scratch.byte_results);
@@ -146,32 +159,20 @@ impl Pool {
         scratch.bytes.give_back(staged);
     }
 
-    /// The sums, or the largest values, of a block of channels under the kernel.
+    /// The sums, or the largest or smallest values, of a block of channels under the kernel.
     fn block(&self, window: &[u8], depth: usize, results: &mut [i32; LANES]) {
-        *results = [0; LANES];
+        *results = [if self.mode == Mode::Min { i32::MAX } else { 0 }; LANES];
         for ky in 0..self.kernel.0 {
             for kx in 0..self.kernel.1 {
                 let at = ky * self.stage.row + kx * depth;
                 let inputs: &[u8; LANES] = window[at..at + LANES].try_into().expect("a block");
-                if matches!(self.mode, Mode::Max(_)) {
-                    for lane in 0..LANES {
-                        results[lane] = results[lane].max(inputs[lane].into());
-                    }
-                } else {
-                    for lane in 0..LANES {
-                        results[lane] += i32::from(inputs[lane]);
-                    }
+                let pairs = results.iter_mut().zip(inputs.map(i32::from));
+                match self.mode {
+                    Mode::Max => pairs.for_each(|(result, input)| *result = (*result).max(input)),
+                    Mode::Min => pairs.for_each(|(result, input)| *result = (*result).min(input)),
+                    Mode::Sum | Mode::Mean { .. } => pairs.for_each(|(result, input)| *result += input),
                 }
             }
         }
-    }
-
-    fn scaled(&self, value: i64, scale: Scale) -> u8 {
-        self.clamped(scale.apply(value, self.rounding, DoublingShift::RESULT))
-    }
-
-    fn clamped(&self, value: i64) -> u8 {
-        let clamp = self.output.clamp;
-        value.saturating_add(clamp.zero_point.into()).clamp(clamp.low.into(), clamp.high.into()) as u8
     }
 }

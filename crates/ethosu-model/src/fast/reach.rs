@@ -50,6 +50,53 @@ impl FeatureMap {
         Some(low..high)
     }
 
+    /// Whether no two elements share a byte: then the order in which they are written makes no difference. May say no where
+    /// it is so.
+    pub(super) fn is_injective(&self, extent: Extent) -> bool {
+        // The rectangles of rows and columns that lie in one tile each.
+        let width0 = self.width0.min(extent.width);
+        let mut tiles = Vec::new();
+        for (columns, split) in [(0..width0, self.height0), (width0..extent.width, self.height1)] {
+            let split = split.min(extent.height);
+            tiles.extend([(0..split, columns.clone()), (split..extent.height, columns)]);
+        }
+        tiles.retain(|(rows, columns)| !rows.is_empty() && !columns.is_empty());
+        let element = self.element_bytes() as i64;
+        let brick = (BRICK.min(extent.depth)) as i64 * element;
+        // Steps and counts of the loops over a tile, and the bytes of the innermost run.
+        let loops = |rows: usize, columns: usize| match self.layout {
+            Layout::Nhwc => {
+                (extent.depth as i64 * element, vec![(self.stride_x, columns), (self.stride_y, rows)])
+            }
+            Layout::Nhcwb16 => {
+                let bricks = extent.depth.div_ceil(BRICK);
+                let step = BRICK as i64 * element;
+                (brick, vec![(step, columns), (self.stride_c, bricks), (self.stride_y, rows)])
+            }
+        };
+        let mut spans = Vec::new();
+        for (rows, columns) in &tiles {
+            let (mut span, mut loops) = loops(rows.len(), columns.len());
+            loops.retain(|&(_, count)| count > 1);
+            loops.sort_by_key(|(step, _)| step.unsigned_abs());
+            for (step, count) in loops {
+                if step.abs() < span {
+                    return false;
+                }
+                span += step.abs() * (count as i64 - 1);
+            }
+            let corners = [rows.start, rows.end - 1].into_iter().flat_map(|y| {
+                [columns.start, columns.end - 1].into_iter().flat_map(move |x| {
+                    [0, (extent.depth - 1) / BRICK * BRICK].into_iter().map(move |c| self.address(y, x, c))
+                })
+            });
+            let start = corners.min().unwrap_or(0);
+            spans.push(start..start + span);
+        }
+        spans.sort_by_key(|span| span.start);
+        spans.windows(2).all(|pair| pair[0].end <= pair[1].start)
+    }
+
     /// The one or two parts of row `y`.
     pub(super) fn row(&self, y: usize, width: usize) -> impl Iterator<Item = RowPart> {
         let split = self.width0.min(width);
@@ -105,6 +152,12 @@ mod tests {
             let (low, high) = (*addresses.iter().min().unwrap(), *addresses.iter().max().unwrap());
             let expected = usize::try_from(low).ok().map(|low| low..high as usize + map.element_bytes());
             prop_assert_eq!(map.reach(extent), expected);
+            if map.is_injective(extent) {
+                let mut bytes: Vec<i64> =
+                    addresses.iter().flat_map(|&address| address..address + map.element_bytes() as i64).collect();
+                bytes.sort_unstable();
+                prop_assert!(bytes.windows(2).all(|pair| pair[0] != pair[1]));
+            }
             if low >= 0 {
                 for y in 0..height {
                     for part in map.row(y, width) {

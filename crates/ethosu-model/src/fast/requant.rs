@@ -1,8 +1,6 @@
 //! Scaling prepared for vectors of sixteen channels.
 
-use ethosu_isa::Rounding;
-
-use crate::rounding::{DoublingShift, Scale};
+use crate::rounding::Scaling;
 
 /// Channels that a vector kernel computes together.
 pub(crate) const LANES: usize = 16;
@@ -36,17 +34,9 @@ impl RequantBlock {
 
     /// Sets one channel. False if the vector form can't hold it: the multiplier has 32 bits, or a value of up to `bound` could
     /// leave 30 bits when scaled.
-    pub(crate) fn set(
-        &mut self,
-        lane: usize,
-        bias: i32,
-        scale: Scale,
-        rounding: Rounding,
-        doubling: DoublingShift,
-        bound: i64,
-    ) -> bool {
+    pub(crate) fn set(&mut self, lane: usize, bias: i32, scale: &Scaling, bound: i64) -> bool {
         let Ok(multiplier) = i32::try_from(scale.multiplier) else { return false };
-        let (positive, negative) = scale.rounding_terms(rounding, doubling);
+        let (positive, negative) = scale.rounding_terms();
         let most =
             (i128::from(bound) * i128::from(multiplier) + i128::from(positive.max(negative))) >> scale.shift;
         if bound > i64::from(i32::MAX) || most >= 1 << 30 {
@@ -65,14 +55,9 @@ impl RequantBlock {
     }
 
     /// All sixteen channels alike, without bias.
-    pub(crate) fn uniform(
-        scale: Scale,
-        rounding: Rounding,
-        doubling: DoublingShift,
-        bound: i64,
-    ) -> Option<Self> {
+    pub(crate) fn uniform(scale: &Scaling, bound: i64) -> Option<Self> {
         let mut block = Self::ZERO;
-        (0..LANES).all(|lane| block.set(lane, 0, scale, rounding, doubling, bound)).then_some(block)
+        (0..LANES).all(|lane| block.set(lane, 0, scale, bound)).then_some(block)
     }
 
     /// Scales one value (bias already added).
@@ -87,19 +72,19 @@ impl RequantBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rounding::Rounding;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn a_block_scales_as_the_reference_does(
-            value in any::<i32>(), multiplier in any::<u32>(), shift in 0u8..64, lane in 0..LANES, mode in 0usize..3, k in 0usize..3
+            value in any::<i32>(), multiplier in any::<u32>(), shift in 0u8..64, lane in 0..LANES, mode in 0usize..4, doubling in 0u8..=30
         ) {
-            let rounding = [Rounding::Double, Rounding::Natural, Rounding::Truncate][mode];
-            let doubling = [DoublingShift::RESULT, DoublingShift::OPERAND_8, DoublingShift::OPERAND_16][k];
-            let scale = Scale { multiplier, shift };
+            let rounding = [Rounding::Double, Rounding::Natural, Rounding::Symmetric, Rounding::Floor][mode];
+            let scale = Scaling { multiplier, shift, rounding, doubling };
             let mut block = RequantBlock::ZERO;
-            if block.set(lane, 0, scale, rounding, doubling, i64::from(value).abs()) {
-                prop_assert_eq!(i64::from(block.apply(lane, value)), scale.apply(value.into(), rounding, doubling));
+            if block.set(lane, 0, &scale, i64::from(value).abs()) {
+                prop_assert_eq!(i64::from(block.apply(lane, value)), scale.apply(value.into()));
             }
         }
     }

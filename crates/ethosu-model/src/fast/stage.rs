@@ -44,8 +44,8 @@ impl Stage {
         let span = |outputs: usize, stride: usize, kernel: usize, dilation: usize| {
             (outputs - 1) * stride + (kernel - 1) * dilation + 1
         };
-        let rows = span(window.ofm_extent.height, window.stride.0, window.kernel.0, window.dilation.0);
-        let columns = span(window.ofm_extent.width, window.stride.1, window.kernel.1, window.dilation.1);
+        let rows = span(window.results.extent.height, window.stride.0, window.kernel.0, window.dilation.0);
+        let columns = span(window.results.extent.width, window.stride.1, window.kernel.1, window.dilation.1);
         let depth = window.ifm_extent.depth;
         let row = columns.checked_mul(match form {
             Form::Dense => depth,

@@ -1,55 +1,54 @@
 //! Element-wise operations.
 
-use ethosu_isa::ElementwiseMode as Mode;
-
 use super::load;
 use crate::map::{Extent, Volume};
 use crate::memory::Memory;
-use crate::operation::{Elementwise, Operand, OperandScaling};
-use crate::rounding::DoublingShift;
+use crate::operation::{Comparison, Elementwise, Function, Operand};
 use crate::stop::Cause;
 
 /// The scaled results, before the output stage.
 pub(super) fn compute(operation: &Elementwise, memory: &Memory) -> Result<Volume, Cause> {
-    let extent = operation.extent;
-    let first = load(&operation.ifm, extent, "IFM", memory)?;
-    let second = match operation.ifm2 {
-        None => None,
-        Some(Operand::Scalar(value)) => {
-            Some(Volume { extent: Extent { height: 1, width: 1, depth: 1 }, values: vec![value] })
-        }
-        Some(Operand::Map(map, extent)) => Some(load(&map, extent, "IFM2", memory)?),
-    };
+    let extent = operation.results.extent;
+    let a = operand(&operation.a, memory)?;
+    let b = operation.b.as_ref().map(|b| operand(b, memory)).transpose()?;
     let mut values = Vec::with_capacity(extent.elements() as usize);
     for y in 0..extent.height {
         for x in 0..extent.width {
             for c in 0..extent.depth {
-                let a = first.channels(y, x)[c];
-                let value = match &second {
-                    None => unary(operation, a)?,
-                    Some(second) => {
-                        // An extent of 1 stands for all positions.
-                        let one = |position: usize, size: usize| if size == 1 { 0 } else { position };
-                        let size = second.extent;
-                        let b = second.channels(one(y, size.height), one(x, size.width))[one(c, size.depth)];
-                        if operation.reversed { binary(operation, b, a)? } else { binary(operation, a, b)? }
-                    }
+                // An extent of 1 stands for all positions.
+                let one = |position: usize, size: usize| if size == 1 { 0 } else { position };
+                let at = |volume: &Volume| {
+                    let size = volume.extent;
+                    volume.channels(one(y, size.height), one(x, size.width))[one(c, size.depth)]
                 };
-                values.push(value);
+                values.push(match &b {
+                    None => unary(operation, at(&a))?,
+                    Some(b) => binary(operation, at(&a), at(b))?,
+                });
             }
         }
     }
     Ok(Volume { extent, values })
 }
 
-/// The result of a mode with one operand.
+fn operand(operand: &Operand, memory: &Memory) -> Result<Volume, Cause> {
+    match operand {
+        Operand::Scalar(value) => {
+            Ok(Volume { extent: Extent { height: 1, width: 1, depth: 1 }, values: vec![*value] })
+        }
+        Operand::Map { map, extent, name } => load(map, *extent, name, memory),
+    }
+}
+
+/// The result of a function with one operand.
 pub(crate) fn unary(operation: &Elementwise, a: i64) -> Result<i64, Cause> {
-    let scaled = |value| operation.scale.apply(value, operation.rounding, DoublingShift::RESULT);
-    Ok(match operation.mode {
-        Mode::LeakyRelu if a >= 0 => a,
-        Mode::LeakyRelu => scaled(a),
-        Mode::Abs => scaled(a.abs()),
-        _ => match a as u32 {
+    let [scale, negative_scale] = &operation.scales;
+    let value = match operation.function {
+        Function::LeakyRelu if a >= 0 => scale.apply(a),
+        Function::LeakyRelu => negative_scale.apply(a),
+        Function::Abs => scale.apply(a).saturating_abs(),
+        Function::Not => !scale.apply(a),
+        _ => match scale.apply(a) as u32 {
             0 => {
                 return Err(Cause::not_modelled(
                     "the operand of CLZ",
@@ -59,41 +58,40 @@ pub(crate) fn unary(operation: &Elementwise, a: i64) -> Result<i64, Cause> {
             }
             bits => bits.leading_zeros().into(),
         },
-    })
+    };
+    Ok(operation.scale.apply(value))
 }
 
-/// The result of a mode with two operands, A and B in their order.
+/// The result of a function with two operands.
 pub(crate) fn binary(operation: &Elementwise, a: i64, b: i64) -> Result<i64, Cause> {
-    let scaled = |value| operation.scale.apply(value, operation.rounding, DoublingShift::RESULT);
-    Ok(match operation.mode {
-        Mode::Mul => scaled(a * b),
-        Mode::Min => a.min(b),
-        Mode::Max => a.max(b),
-        Mode::Shr => shift_right(a, b)?,
-        Mode::Shl => shift_left(a, b)?,
-        Mode::Sub => {
-            let (a, b) = scale_operands(operation, a, b);
-            scaled(a - b)
+    let (a, b) = (operation.scales[0].apply(a), operation.scales[1].apply(b));
+    let truth = |truth: bool| if truth { -1 } else { 0 };
+    let value = match operation.function {
+        Function::Mul => a.saturating_mul(b),
+        Function::Add => a.saturating_add(b),
+        Function::Sub => a.saturating_sub(b),
+        Function::Min => a.min(b),
+        Function::Max => a.max(b),
+        Function::Shr => shift_right(a, b)?,
+        Function::Shl => shift_left(a, b)?,
+        Function::Div if b == 0 => {
+            return Err(Cause::not_modelled(
+                "the divisor of DIV",
+                0,
+                "the result of a division by zero is unknown",
+            ));
         }
-        _ => {
-            let (a, b) = scale_operands(operation, a, b);
-            scaled(a + b)
-        }
-    })
-}
-
-fn scale_operands(operation: &Elementwise, a: i64, b: i64) -> (i64, i64) {
-    match operation.operand_scaling {
-        Some(OperandScaling::Both { a: scale_a, b: scale_b }) => (a * scale_a, b * scale_b),
-        Some(OperandScaling::One { scale_a, scale, rounding, left_shift, doubling }) => {
-            if scale_a {
-                (scale.apply(a, rounding, doubling), b << left_shift)
-            } else {
-                (a << left_shift, scale.apply(b, rounding, doubling))
-            }
-        }
-        None => (a, b),
-    }
+        Function::Div => a.wrapping_div(b),
+        Function::Compare(Comparison::Equal) => truth(a == b),
+        Function::Compare(Comparison::NotEqual) => truth(a != b),
+        Function::Compare(Comparison::GreaterEqual) => truth(a >= b),
+        Function::Compare(Comparison::Greater) => truth(a > b),
+        Function::And => a & b,
+        Function::Or => a | b,
+        Function::AndNot => a & !b,
+        Function::LeakyRelu | Function::Abs | Function::Clz | Function::Not => return unary(operation, a),
+    };
+    Ok(operation.scale.apply(value))
 }
 
 /// Rounds half up. A negative value exactly half way between two results has never been compared with a reference.

@@ -3,16 +3,17 @@
 //! It is meant to be checked by eye and to check the fast engine against; nothing in it is there for speed.
 
 mod convolution;
+mod dma;
 mod elementwise;
 mod pooling;
+mod resize;
 mod taps;
 
 pub(crate) use elementwise::{binary, unary};
 
 use crate::map::{Extent, FeatureMap, Volume};
-use crate::memory::{Memory, Side};
-use crate::operation::{Dma, Operation};
-use crate::output::OutputStage;
+use crate::memory::Memory;
+use crate::operation::{Operation, Results};
 use crate::program::Program;
 use crate::stop::{Cause, Stop};
 use crate::table::TableMemory;
@@ -23,6 +24,7 @@ use crate::table::TableMemory;
 /// [`Stop`] at the first operation that faults or whose result isn't known. What earlier operations wrote stays written.
 pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Stop> {
     let mut tables = program.tables();
+    memory.prepare_chain(program.chain_bytes());
     for step in program.steps() {
         execute(&step.operation, memory, &mut tables).map_err(|cause| Stop {
             offset: step.offset,
@@ -38,36 +40,32 @@ pub(crate) fn execute(
     memory: &mut Memory,
     tables: &mut TableMemory,
 ) -> Result<(), Cause> {
-    match operation {
-        Operation::Convolution(convolution) => {
-            let scaled = convolution::compute(convolution, memory)?;
-            finish(scaled, &convolution.window.ofm, &convolution.window.output, memory, tables)
-        }
-        Operation::Pooling(pooling) => {
-            let scaled = pooling::compute(pooling, memory)?;
-            finish(scaled, &pooling.window.ofm, &pooling.window.output, memory, tables)
-        }
-        Operation::Elementwise(elementwise) => {
-            let scaled = elementwise::compute(elementwise, memory)?;
-            finish(scaled, &elementwise.ofm, &elementwise.output, memory, tables)
-        }
-        Operation::Dma(copy) => dma(copy, memory, tables),
+    let scaled = match operation {
+        Operation::Convolution(convolution) => convolution::compute(convolution, memory)?,
+        Operation::Pooling(pooling) => pooling::compute(pooling, memory)?,
+        Operation::Elementwise(elementwise) => elementwise::compute(elementwise, memory)?,
+        Operation::Resize(resize) => resize::compute(resize, memory)?,
+        Operation::Dma(copy) => return dma::copy(copy, memory, tables),
+    };
+    match operation.results() {
+        Some(results) => finish(scaled, results, memory, tables),
+        None => Ok(()),
     }
 }
 
 /// Takes scaled values through the output stage into memory.
 fn finish(
     mut scaled: Volume,
-    ofm: &FeatureMap,
-    output: &OutputStage,
+    results: &Results,
     memory: &mut Memory,
     tables: &TableMemory,
 ) -> Result<(), Cause> {
-    let output = output.with_tables(tables)?;
+    let output = results.output.with_tables(tables)?;
     for value in &mut scaled.values {
         *value = output.apply(*value)?;
     }
-    ofm.store(memory, &scaled).map_err(Cause::bus("OFM"))
+    let stored = scaled.arranged(results.axes, results.flip);
+    results.ofm.store(memory, &stored).map_err(Cause::bus("OFM"))
 }
 
 /// Reads a map and subtracts its zero point.
@@ -77,30 +75,4 @@ fn load(map: &FeatureMap, extent: Extent, name: &'static str, memory: &Memory) -
         *value -= map.zero_point;
     }
     Ok(volume)
-}
-
-pub(crate) fn dma(copy: &Dma, memory: &mut Memory, tables: &mut TableMemory) -> Result<(), Cause> {
-    let source = i64::try_from(copy.source).unwrap_or(i64::MAX);
-    let destination = i64::try_from(copy.destination).unwrap_or(i64::MAX);
-    match copy.destination_region {
-        Some(region) => memory
-            .copy((copy.source_region, source), (region, destination), copy.length)
-            .map_err(|(side, fault)| Cause::Bus {
-                access: if side == Side::Source { "DMA0_SRC" } else { "DMA0_DST" },
-                fault,
-            })?,
-        None => {
-            let bytes =
-                memory.read(copy.source_region, source, copy.length).map_err(Cause::bus("DMA0_SRC"))?;
-            let Some(span) = tables.span(copy.destination, copy.length) else {
-                return Err(Cause::not_modelled(
-                    "DMA0_DST",
-                    destination,
-                    "transfers into internal memory are known to the two banks that hold tables",
-                ));
-            };
-            tables.load(span, bytes);
-        }
-    }
-    Ok(())
 }

@@ -1,9 +1,9 @@
 //! A convolution's weights and scales, out of their streams.
 
-use crate::operation::{Convolution, Stream};
-use crate::rounding::Scale;
+use super::{WeightFault, bitstream, fast, most_elements};
+use crate::operation::{Convolution, Kernel, ScaleFormat, ScaleStream, Stream, WeightEncoding};
+use crate::rounding::{Rounding, Scaling};
 use crate::stop::Cause;
-use crate::weights;
 
 /// Weights as (output channel, kernel row, kernel column, input channel).
 #[derive(Debug, Clone)]
@@ -15,28 +15,40 @@ pub(crate) struct Weights {
 
 impl Weights {
     /// Decodes all streams of a convolution; `read` gives a stream's bytes.
+    ///
+    /// # Panics
+    /// If the weights come from a map.
     pub(crate) fn decode<'a>(
         convolution: &Convolution,
-        read: impl Fn(&Stream) -> Result<&'a [u8], Cause>,
+        read: impl Fn(u8, &Stream) -> Result<&'a [u8], Cause>,
     ) -> Result<Self, Cause> {
+        let Kernel::Streams { region, encoding, streams } = &convolution.kernel else {
+            unreachable!("weights that come from a map have no streams");
+        };
         let window = &convolution.window;
         let depth = if convolution.depthwise { 1 } else { window.ifm_extent.depth };
-        let mut decoded = Vec::with_capacity(convolution.streams.len());
-        for stream in &convolution.streams {
-            let needed = usize::try_from(stream.order.elements()).unwrap_or(usize::MAX);
-            let elements = weights::decode(read(stream)?, needed)
-                .map_err(|fault| Cause::Weights { stream: stream.name, fault })?;
-            decoded.push(elements);
-        }
+        let elements = match encoding {
+            WeightEncoding::Standard => streams
+                .iter()
+                .map(|stream| {
+                    let bytes = read(*region, stream)?;
+                    standard(stream, bytes).map_err(|fault| Cause::Weights { stream: stream.name, fault })
+                })
+                .collect::<Result<Vec<_>, Cause>>()?,
+            WeightEncoding::Fast { block } => {
+                let Some(first) = streams.first() else { return Err(no_streams()) };
+                let bytes = read(*region, first)?;
+                deal(streams, bytes, *block).map_err(|fault| Cause::Weights { stream: first.name, fault })?
+            }
+        };
         // The streams have decoded to at least as many elements, so the product is bounded by bytes that are there.
         let (height, width) = window.kernel;
-        let mut values = vec![0; window.ofm_extent.depth * height * width * depth];
-        for (core, (stream, elements)) in convolution.streams.iter().zip(&decoded).enumerate() {
+        let mut values = vec![0; window.results.extent.depth * height * width * depth];
+        for (stream, elements) in streams.iter().zip(&elements) {
             stream
                 .order
                 .arrange(elements, |o, y, x, i, weight| {
-                    let o = o * convolution.cores + core;
-                    values[((o * height + y) * width + x) * depth + i] = weight;
+                    values[((o * height + y) * width + x) * depth + i] = weight
                 })
                 .map_err(|fault| Cause::Weights { stream: stream.name, fault })?;
         }
@@ -56,41 +68,87 @@ impl Weights {
     }
 }
 
-/// Bytes of a scale record: 40-bit bias, 32-bit multiplier, 6-bit shift (Vela 5.2.0, ethos_u55_weight_encoder.cpp).
+fn no_streams() -> Cause {
+    Cause::not_modelled("WEIGHT_LENGTH", 0, "a convolution has weights")
+}
+
+/// How many elements a stream must have, if its bytes can hold so many.
+fn needed(stream: &Stream, most: usize) -> Result<usize, WeightFault> {
+    let least = usize::try_from(stream.order.weights()).unwrap_or(usize::MAX);
+    if least > most {
+        return Err(WeightFault::Short { found: 0, needed: least });
+    }
+    Ok(usize::try_from(stream.order.elements()).unwrap_or(usize::MAX))
+}
+
+fn standard(stream: &Stream, bytes: &[u8]) -> Result<Vec<i16>, WeightFault> {
+    bitstream::decode(bytes, needed(stream, most_elements(bytes.len()))?)
+}
+
+/// Decodes the fast format and deals its elements to the streams, block by block.
+fn deal(streams: &[Stream], bytes: &[u8], block: usize) -> Result<Vec<Vec<i16>>, WeightFault> {
+    let most = bytes.len().saturating_mul(4);
+    let counts = streams.iter().map(|stream| needed(stream, most)).collect::<Result<Vec<_>, _>>()?;
+    let total = counts.iter().fold(0usize, |total, &count| total.saturating_add(count));
+    let mut elements = fast::decode(bytes, total)?.into_iter();
+    let mut dealt: Vec<Vec<i16>> = counts.iter().map(|&count| Vec::with_capacity(count)).collect();
+    while dealt.iter().zip(&counts).any(|(dealt, &count)| dealt.len() < count) {
+        for (dealt, &count) in dealt.iter_mut().zip(&counts) {
+            let take = block.max(1).min(count - dealt.len());
+            dealt.extend(elements.by_ref().take(take));
+        }
+    }
+    Ok(dealt)
+}
+
+/// Bytes of a scale record.
 const RECORD_BYTES: usize = 10;
 
 /// A channel's bias and scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChannelScale {
-    /// 40-bit two's complement.
     pub(crate) bias: i64,
-    pub(crate) scale: Scale,
+    pub(crate) scale: Scaling,
 }
 
 impl ChannelScale {
-    /// Reads the records of all output channels; `read` gives so many bytes of a stream's scales.
+    /// Reads the records of `channels` output channels; `read` gives so many bytes of a stream.
     pub(crate) fn decode<'a>(
-        convolution: &Convolution,
-        read: impl Fn(&Stream, usize) -> Result<&'a [u8], Cause>,
+        channels: usize,
+        format: ScaleFormat,
+        rounding: Rounding,
+        streams: &[ScaleStream],
+        read: impl Fn(&ScaleStream, usize) -> Result<&'a [u8], Cause>,
     ) -> Result<Vec<Self>, Cause> {
-        let mut streams = Vec::with_capacity(convolution.streams.len());
-        for stream in &convolution.streams {
-            streams.push(read(stream, RECORD_BYTES * stream.order.ofm_depth)?);
-        }
-        let outputs = convolution.window.ofm_extent.depth;
-        Ok((0..outputs)
+        let bytes = streams
+            .iter()
+            .map(|stream| read(stream, RECORD_BYTES * stream.channels))
+            .collect::<Result<Vec<_>, Cause>>()?;
+        Ok((0..channels)
             .map(|o| {
-                let at = o / convolution.cores * RECORD_BYTES;
-                Self::record(&streams[o % convolution.cores][at..at + RECORD_BYTES])
+                let at = o / streams.len() * RECORD_BYTES;
+                Self::record(&bytes[o % streams.len()][at..at + RECORD_BYTES], format, rounding)
             })
             .collect())
     }
 
-    fn record(record: &[u8]) -> Self {
-        let mut bias = [0; 8];
-        bias[3..].copy_from_slice(&record[..5]);
-        let multiplier = u32::from_le_bytes([record[5], record[6], record[7], record[8]]);
-        Self { bias: i64::from_le_bytes(bias) >> 24, scale: Scale { multiplier, shift: record[9] & 63 } }
+    /// Formats: Vela 5.2.0, ethos_u55_weight_encoder.cpp and ethos_u85_weight_encoder.cpp.
+    fn record(record: &[u8], format: ScaleFormat, rounding: Rounding) -> Self {
+        let unsigned =
+            |bytes: &[u8]| bytes.iter().rev().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+        let signed = |bytes: &[u8]| {
+            let unused = 64 - 8 * bytes.len() as u32;
+            ((unsigned(bytes) << unused) as i64) >> unused
+        };
+        let (bias, multiplier, shift) = match format {
+            ScaleFormat::Bias40 => (signed(&record[..5]), unsigned(&record[5..9]), record[9]),
+            ScaleFormat::Bias32 => (signed(&record[..4]), unsigned(&record[4..8]) & 0x7FFF_FFFF, record[8]),
+            ScaleFormat::Bias48 => (signed(&record[..6]), unsigned(&record[6..8]) & 0x7FFF, record[8]),
+        };
+        Self {
+            bias,
+            scale: Scaling { multiplier: multiplier as u32, shift: shift & 63, rounding, doubling: 0 },
+        }
     }
 }
 
@@ -99,13 +157,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record() {
+    fn records() {
+        let record = |bytes: [u8; 10], format| {
+            let channel = ChannelScale::record(&bytes, format, Rounding::Double);
+            (channel.bias, channel.scale.multiplier, channel.scale.shift)
+        };
         // person_detect's first channel, compiled by Vela 5.2.0.
-        let record = [0xBE, 0x0E, 0, 0, 0, 0xE6, 0x56, 0x57, 0x59, 38];
-        let scale = Scale { multiplier: 0x5957_56E6, shift: 38 };
-        assert_eq!(ChannelScale::record(&record), ChannelScale { bias: 0x0EBE, scale });
-        let record = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0x80, 0xFF];
-        let scale = Scale { multiplier: 1 << 31, shift: 63 };
-        assert_eq!(ChannelScale::record(&record), ChannelScale { bias: -1, scale });
+        let bytes = [0xBE, 0x0E, 0, 0, 0, 0xE6, 0x56, 0x57, 0x59, 38];
+        assert_eq!(record(bytes, ScaleFormat::Bias40), (0x0EBE, 0x5957_56E6, 38));
+        let bytes = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0x80, 0xFF];
+        assert_eq!(record(bytes, ScaleFormat::Bias40), (-1, 1 << 31, 63));
+        let bytes = [0xFE, 0xFF, 0xFF, 0xFF, 0x01, 0, 0, 0xC0, 40, 0];
+        assert_eq!(record(bytes, ScaleFormat::Bias32), (-2, 0x4000_0001, 40));
+        let bytes = [0, 0, 0, 0, 0, 0x80, 0x34, 0xF2, 20, 0];
+        assert_eq!(record(bytes, ScaleFormat::Bias48), (-(1 << 47), 0x7234, 20));
     }
 }

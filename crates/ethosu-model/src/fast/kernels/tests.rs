@@ -2,11 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ethosu_isa::Rounding;
 use proptest::prelude::*;
 
 use super::*;
-use crate::rounding::{DoublingShift, Scale};
+use crate::rounding::{Rounding, Scaling};
 
 /// Values drawn from a seed: shapes are proptest's to shrink, contents needn't be.
 struct Draw(u64);
@@ -45,17 +44,17 @@ impl Draw {
     }
 
     /// A scale; if it is tame, no value leaves 30 bits.
-    fn scale(&mut self, tame: bool) -> (Scale, Rounding, DoublingShift) {
+    fn scale(&mut self, tame: bool) -> Scaling {
         let multiplier = match self.next() % 4 {
             0 => [0, 1, 1 << 30, i32::MAX as u32][self.below(4)],
             _ => (self.next() as u32 >> 1) >> self.below(31),
         };
         let lowest = if tame { 34 - multiplier.leading_zeros() as i32 } else { 0 };
         let shift = (lowest.max(0) + self.below(64) as i32).min(63) as u8;
-        let rounding = [Rounding::Natural, Rounding::Double, Rounding::Truncate][self.below(3)];
-        let doubling =
-            [DoublingShift::RESULT, DoublingShift::OPERAND_8, DoublingShift::OPERAND_16][self.below(3)];
-        (Scale { multiplier, shift }, rounding, doubling)
+        let rounding =
+            [Rounding::Natural, Rounding::Double, Rounding::Symmetric, Rounding::Floor][self.below(4)];
+        let doubling = [0, 20, 15][self.below(3)];
+        Scaling { multiplier, shift, rounding, doubling }
     }
 
     /// A block whose lanes differ, some of them left unset.
@@ -63,19 +62,19 @@ impl Draw {
         let mut block = RequantBlock::ZERO;
         for lane in 0..LANES {
             let bias = self.value();
-            let (scale, rounding, doubling) = self.scale(tame);
+            let scale = self.scale(tame);
             let bound = if tame { i32::MAX.into() } else { 0 };
             if self.below(9) > 0 {
-                assert!(block.set(lane, bias, scale, rounding, doubling, bound), "{scale:?} {bound}");
+                assert!(block.set(lane, bias, &scale, bound), "{scale:?} {bound}");
             }
         }
         block
     }
 
     fn uniform(&mut self, tame: bool) -> RequantBlock {
-        let (scale, rounding, doubling) = self.scale(tame);
+        let scale = self.scale(tame);
         let bound = if tame { i32::MAX.into() } else { 0 };
-        RequantBlock::uniform(scale, rounding, doubling, bound).expect("the bound fits")
+        RequantBlock::uniform(&scale, bound).expect("the bound fits")
     }
 
     /// A clamp; wild values leave no room to add a zero point.

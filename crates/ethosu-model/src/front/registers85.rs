@@ -1,59 +1,11 @@
-//! The register file of U55 and U65: every register keeps its value until it is set again.
+//! The registers of U85 that an operation consults.
 
 use ethosu_isa::{
-    AccFormat, Activation, Command, DmaRegion, Ifm2Broadcast, Ifm2Precision, IfmPrecision, KernelStride,
-    OfmPrecision, ParallelMode, ScaleShift, Upscale,
+    AccFormat85, Activation85, Broadcast85, Command, DmaDestination85, DmaSource85, IfmPrecision85,
+    IfmScale85, KernelStride, OfmPrecision85, OfmScale85, ResizeStep85, Upscale, WeightFormat85,
 };
 
-use crate::stop::Cause;
-
-/// A register that may not have been set yet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Register<T> {
-    name: &'static str,
-    value: Option<T>,
-}
-
-impl<T: Copy> Register<T> {
-    /// The value.
-    ///
-    /// # Errors
-    /// [`Cause::NeverSet`]: what an unset register holds is not defined, so nothing may depend on it.
-    pub(crate) fn get(&self) -> Result<T, Cause> {
-        self.value.ok_or(Cause::NeverSet { register: self.name })
-    }
-
-    /// The value, if there is one: for what only schedules and can't change a result.
-    pub(crate) fn peek(&self) -> Option<T> {
-        self.value
-    }
-}
-
-macro_rules! registers {
-    ($($field:ident: $type:ty = $command:ident, $name:literal;)*) => {
-        /// All registers that a command can set.
-        #[derive(Debug, Clone)]
-        pub(crate) struct Registers {
-            $(pub(crate) $field: Register<$type>,)*
-        }
-
-        impl Registers {
-            /// No register set.
-            pub(crate) fn new() -> Self {
-                Self { $($field: Register { name: $name, value: None },)* }
-            }
-
-            /// Sets the register that `command` names; false if it isn't a register command of U55 or U65.
-            pub(crate) fn apply(&mut self, command: &Command) -> bool {
-                match *command {
-                    $(Command::$command(value) => self.$field.value = Some(value),)*
-                    _ => return false,
-                }
-                true
-            }
-        }
-    };
-}
+use super::registers::{Register, registers};
 
 registers! {
     ifm_pad_top: u8 = IfmPadTop, "IFM_PAD_TOP";
@@ -61,18 +13,18 @@ registers! {
     ifm_pad_right: u8 = IfmPadRight, "IFM_PAD_RIGHT";
     ifm_pad_bottom: u8 = IfmPadBottom, "IFM_PAD_BOTTOM";
     ifm_depth_m1: u16 = IfmDepthM1, "IFM_DEPTH_M1";
-    ifm_precision: IfmPrecision = IfmPrecision, "IFM_PRECISION";
+    ifm_precision: IfmPrecision85 = IfmPrecision85, "IFM_PRECISION";
     ifm_upscale: Upscale = IfmUpscale, "IFM_UPSCALE";
+    ifm_broadcast: Broadcast85 = IfmBroadcast85, "IFM_BROADCAST";
     ifm_zero_point: u16 = IfmZeroPoint, "IFM_ZERO_POINT";
     ifm_width0_m1: u16 = IfmWidth0M1, "IFM_WIDTH0_M1";
     ifm_height0_m1: u16 = IfmHeight0M1, "IFM_HEIGHT0_M1";
     ifm_height1_m1: u16 = IfmHeight1M1, "IFM_HEIGHT1_M1";
-    ifm_ib_end: u8 = IfmIbEnd, "IFM_IB_END";
     ifm_region: u8 = IfmRegion, "IFM_REGION";
     ofm_width_m1: u16 = OfmWidthM1, "OFM_WIDTH_M1";
     ofm_height_m1: u16 = OfmHeightM1, "OFM_HEIGHT_M1";
     ofm_depth_m1: u16 = OfmDepthM1, "OFM_DEPTH_M1";
-    ofm_precision: OfmPrecision = OfmPrecision, "OFM_PRECISION";
+    ofm_precision: OfmPrecision85 = OfmPrecision85, "OFM_PRECISION";
     ofm_blk_width_m1: u8 = OfmBlkWidthM1, "OFM_BLK_WIDTH_M1";
     ofm_blk_height_m1: u8 = OfmBlkHeightM1, "OFM_BLK_HEIGHT_M1";
     ofm_blk_depth_m1: u16 = OfmBlkDepthM1, "OFM_BLK_DEPTH_M1";
@@ -84,27 +36,31 @@ registers! {
     kernel_width_m1: u16 = KernelWidthM1, "KERNEL_WIDTH_M1";
     kernel_height_m1: u16 = KernelHeightM1, "KERNEL_HEIGHT_M1";
     kernel_stride: KernelStride = KernelStride, "KERNEL_STRIDE";
-    parallel_mode: ParallelMode = ParallelMode, "PARALLEL_MODE";
-    acc_format: AccFormat = AccFormat, "ACC_FORMAT";
-    activation: Activation = Activation, "ACTIVATION";
+    acc_format: AccFormat85 = AccFormat85, "ACC_FORMAT";
+    activation: Activation85 = Activation85, "ACTIVATION";
     activation_min: u16 = ActivationMin, "ACTIVATION_MIN";
     activation_max: u16 = ActivationMax, "ACTIVATION_MAX";
     weight_region: u8 = WeightRegion, "WEIGHT_REGION";
     scale_region: u8 = ScaleRegion, "SCALE_REGION";
-    ab_start: u8 = AbStart, "AB_START";
+    resize_x_scale_n_m1: u16 = ResizeXScaleNM1, "RESIZE_X_SCALE_N_M1";
+    resize_y_scale_n_m1: u16 = ResizeYScaleNM1, "RESIZE_Y_SCALE_N_M1";
+    resize_x_offset: i16 = ResizeXOffset, "RESIZE_X_OFFSET";
+    resize_y_offset: i16 = ResizeYOffset, "RESIZE_Y_OFFSET";
+    resize_x_step: ResizeStep85 = ResizeXStep, "RESIZE_X_STEP";
+    resize_y_step: ResizeStep85 = ResizeYStep, "RESIZE_Y_STEP";
+    weight_format: WeightFormat85 = WeightFormat85, "WEIGHT_FORMAT";
     blockdep: u8 = BlockDep, "BLOCKDEP";
-    dma0_src_region: DmaRegion = Dma0SrcRegion, "DMA0_SRC_REGION";
-    dma0_dst_region: DmaRegion = Dma0DstRegion, "DMA0_DST_REGION";
+    dma0_src_region: DmaSource85 = Dma0SrcRegion85, "DMA0_SRC_REGION";
+    dma0_dst_region: DmaDestination85 = Dma0DstRegion85, "DMA0_DST_REGION";
     dma0_size0: u16 = Dma0Size0, "DMA0_SIZE0";
     dma0_size1: u16 = Dma0Size1, "DMA0_SIZE1";
-    ifm2_broadcast: Ifm2Broadcast = Ifm2Broadcast, "IFM2_BROADCAST";
-    ifm2_scalar: u16 = Ifm2Scalar, "IFM2_SCALAR";
-    ifm2_precision: Ifm2Precision = Ifm2Precision, "IFM2_PRECISION";
+    dma0_idx_region: u8 = Dma0IdxRegion, "DMA0_IDX_REGION";
+    ifm2_broadcast: Broadcast85 = Ifm2Broadcast85, "IFM2_BROADCAST";
+    ifm2_precision: IfmPrecision85 = Ifm2Precision85, "IFM2_PRECISION";
     ifm2_zero_point: u16 = Ifm2ZeroPoint, "IFM2_ZERO_POINT";
     ifm2_width0_m1: u16 = Ifm2Width0M1, "IFM2_WIDTH0_M1";
     ifm2_height0_m1: u16 = Ifm2Height0M1, "IFM2_HEIGHT0_M1";
     ifm2_height1_m1: u16 = Ifm2Height1M1, "IFM2_HEIGHT1_M1";
-    ifm2_ib_start: u8 = Ifm2IbStart, "IFM2_IB_START";
     ifm2_region: u8 = Ifm2Region, "IFM2_REGION";
     ifm_base0: u64 = IfmBase0, "IFM_BASE0";
     ifm_base1: u64 = IfmBase1, "IFM_BASE1";
@@ -122,16 +78,28 @@ registers! {
     ofm_stride_c: i64 = OfmStrideC, "OFM_STRIDE_C";
     weight_base: u64 = WeightBase, "WEIGHT_BASE";
     weight_length: u32 = WeightLength, "WEIGHT_LENGTH";
+    weight1_base: u64 = Weight1Base, "WEIGHT1_BASE";
+    weight1_length: u32 = Weight1Length, "WEIGHT1_LENGTH";
+    weight2_base: u64 = Weight2Base, "WEIGHT2_BASE";
+    weight2_length: u32 = Weight2Length, "WEIGHT2_LENGTH";
+    weight3_base: u64 = Weight3Base, "WEIGHT3_BASE";
+    weight3_length: u32 = Weight3Length, "WEIGHT3_LENGTH";
     scale_base: u64 = ScaleBase, "SCALE_BASE";
     scale_length: u32 = ScaleLength, "SCALE_LENGTH";
-    ofm_scale: ScaleShift = OfmScale, "OFM_SCALE";
-    opa_scale: ScaleShift = OpaScale, "OPA_SCALE";
-    opb_scale: u16 = OpbScale, "OPB_SCALE";
+    ofm_scale: OfmScale85 = OfmScale85, "OFM_SCALE";
+    ifm_scale: IfmScale85 = IfmScale85, "IFM_SCALE";
+    ifm2_scale: IfmScale85 = Ifm2Scale85, "IFM2_SCALE";
+    op_scalar: i32 = OpScalar, "OP_SCALAR";
     dma0_src: u64 = Dma0Src, "DMA0_SRC";
     dma0_dst: u64 = Dma0Dst, "DMA0_DST";
     dma0_len: u64 = Dma0Len, "DMA0_LEN";
-    dma0_skip0: i64 = Dma0Skip0, "DMA0_SKIP0";
-    dma0_skip1: i64 = Dma0Skip1, "DMA0_SKIP1";
+    dma0_src_stride0: i64 = Dma0SrcStride0, "DMA0_SRC_STRIDE0";
+    dma0_src_stride1: i64 = Dma0SrcStride1, "DMA0_SRC_STRIDE1";
+    dma0_dst_stride0: i64 = Dma0DstStride0, "DMA0_DST_STRIDE0";
+    dma0_dst_stride1: i64 = Dma0DstStride1, "DMA0_DST_STRIDE1";
+    dma0_idx: u64 = Dma0Idx, "DMA0_IDX";
+    dma0_idx_max: u32 = Dma0IdxMax, "DMA0_IDX_MAX";
+    dma0_idx_skip1: i64 = Dma0IdxSkip1, "DMA0_IDX_SKIP1";
     ifm2_base0: u64 = Ifm2Base0, "IFM2_BASE0";
     ifm2_base1: u64 = Ifm2Base1, "IFM2_BASE1";
     ifm2_base2: u64 = Ifm2Base2, "IFM2_BASE2";
@@ -139,8 +107,4 @@ registers! {
     ifm2_stride_x: i64 = Ifm2StrideX, "IFM2_STRIDE_X";
     ifm2_stride_y: i64 = Ifm2StrideY, "IFM2_STRIDE_Y";
     ifm2_stride_c: i64 = Ifm2StrideC, "IFM2_STRIDE_C";
-    weight1_base: u64 = Weight1Base, "WEIGHT1_BASE";
-    weight1_length: u32 = Weight1Length, "WEIGHT1_LENGTH";
-    scale1_base: u64 = Scale1Base, "SCALE1_BASE";
-    scale1_length: u32 = Scale1Length, "SCALE1_LENGTH";
 }
