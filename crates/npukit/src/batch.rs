@@ -68,12 +68,10 @@ pub enum BatchError {
     },
     /// An input was given twice, or isn't given.
     #[error(
-        "the network has {expected} inputs ({known}) and needs a file for each, or .npz files; {problem}"
+        "{problem}; the network takes {known}: give a file for each in this order or as NAME=FILE, or .npz files"
     )]
     Incomplete {
-        /// How many inputs there are.
-        expected: usize,
-        /// Their names.
+        /// The inputs' names.
         known: String,
         /// What is wrong.
         problem: String,
@@ -237,9 +235,8 @@ fn archived(path: &Path, archive: &mut Npz<'_>, inputs: &[TensorSpec]) -> Result
     let by_name = inputs.iter().all(|input| present.contains(&input.name));
     if !by_name && present.len() != inputs.len() {
         return Err(BatchError::Incomplete {
-            expected: inputs.len(),
             known: names(inputs),
-            problem: format!("{} has {} arrays: {}", path.display(), present.len(), present.join(", ")),
+            problem: format!("{}: its arrays are {}", path.display(), present.join(", ")),
         });
     }
     let mut columns = Vec::new();
@@ -273,7 +270,7 @@ impl<'s> Columns<'s> {
     }
 
     fn incomplete(&self, problem: String) -> BatchError {
-        BatchError::Incomplete { expected: self.inputs.len(), known: names(self.inputs), problem }
+        BatchError::Incomplete { known: names(self.inputs), problem }
     }
 
     fn samples(self) -> Result<Vec<Sample>, BatchError> {
@@ -386,7 +383,7 @@ mod tests {
         fs::write(&archive, write_npz([("arr_0", &a), ("arr_1", &b)]).unwrap()).unwrap();
         assert_eq!(read(std::slice::from_ref(&archive), &inputs).unwrap().len(), 5);
         fs::write(&archive, write_npz([("arr_0", &a)]).unwrap()).unwrap();
-        assert!(text(&[archive]).contains("has 1 arrays: arr_0"));
+        assert!(text(&[archive]).contains("its arrays are arr_0"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Operators that Vela 5.2.0 compiles to something else than they mean, recognised in the user's model.
 //!
 //! Each family was established by running the compiled command streams and predicting their output exactly; what is
-//! wrong is wrong on a device too. docs/conformance.md has the cases.
+//! wrong is wrong on a device too.
 
 use std::fmt;
 
@@ -62,7 +62,10 @@ impl Family {
             Family::MirrorPadChannels => {
                 "only height and width are padded; the padded channels are never written and hold whatever was in memory"
             }
-            Family::SumSeveralAxes => "only one of the axes is summed, at the first position of the others",
+            Family::SumSeveralAxes => {
+                "only one of the axes is summed: the output holds its sums at the first position of the other axes, and the \
+                 sums at the other positions are written behind the output's end"
+            }
             Family::ReduceLastAxis => {
                 "the reduction runs over the shape without the last axis, so values of other rows get into the result"
             }

@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::failure::Outcome;
 use super::report::Answer;
 
-/// Print a completion script for a shell, e.g. npukit completions bash > /etc/bash_completion.d/npukit
+/// Print a completion script for a shell
+///
+/// For bash: npukit completions bash > ~/.local/share/bash-completion/completions/npukit
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// The shell

@@ -14,7 +14,7 @@ pub(super) fn tensors<'t>(tensors: impl IntoIterator<Item = (&'t str, &'t Tensor
         };
         vec![
             role.to_owned(),
-            format!("'{}'", spec.name.escape_debug()),
+            name(&spec.name),
             spec.dtype.to_string(),
             tensor::text(&spec.shape),
             quantisation,
@@ -59,6 +59,15 @@ pub(super) fn bill(bill: &MemoryBill) -> String {
     table(&rows, 2) + &table(&regions, 2)
 }
 
+/// A tensor's name in quotes, cut where a converter has joined the names of everything it has merged.
+pub(super) fn name(name: &str) -> String {
+    const SHOWN: usize = 40;
+    match name.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("'{}...'", name[..end].escape_debug()),
+        None => format!("'{}'", name.escape_debug()),
+    }
+}
+
 /// A number with its thousands apart: `12 345 678`.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -75,6 +84,13 @@ pub(super) fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(name("a\tb"), "'a\\tb'");
+        assert_eq!(name(&"é".repeat(40)), format!("'{}'", "é".repeat(40)));
+        assert_eq!(name(&"é".repeat(41)), format!("'{}...'", "é".repeat(40)));
+    }
 
     #[test]
     fn thousands_stand_apart() {

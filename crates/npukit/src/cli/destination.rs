@@ -35,7 +35,13 @@ impl Destination {
                 return Err(unwritable(&"it is write-protected"));
             }
             // Gone again at once: an interrupted run leaves nothing behind.
-            destination.temporary().map_err(|error| unwritable(&error))?;
+            destination.temporary().map_err(|error| {
+                let folder = destination.folder_of().display();
+                match error.kind() {
+                    io::ErrorKind::NotFound => unwritable(&format_args!("there is no folder {folder}")),
+                    kind => unwritable(&format_args!("the folder {folder} takes no new file ({kind})")),
+                }
+            })?;
         }
         Ok(destination)
     }

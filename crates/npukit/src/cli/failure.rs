@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-use npukit::NetworkError;
+use npukit::{NetworkError, RunError};
 use npukit_vela::compile::CompileError;
 use npukit_vela::distil::DistilError;
 use npukit_vela::tflite;
@@ -98,6 +98,19 @@ impl Failure {
             _ => return Failure::of_file("not_executable", file, error),
         };
         Failure::of_file(kind, file, error).advise(advice)
+    }
+
+    /// An inference that didn't get to its end. That the NPU would fault is an answer; that its model doesn't know what
+    /// the NPU would do is none.
+    pub(super) fn stopped(file: &Path, error: RunError) -> Failure {
+        match error {
+            RunError::Stop(stop) if stop.is_fault() => {
+                Failure::of_file("npu_fault", file, format_args!("the NPU faults: {stop}"))
+                    .advise("npukit disasm shows the commands around that place.")
+                    .answer()
+            }
+            other => Failure::of_file("not_executable", file, other),
+        }
     }
 
     /// A toolchain that isn't usable.

@@ -92,7 +92,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let mut progress = Display::new();
     let inputs: Vec<Vec<Array>> = samples.iter().map(|sample| sample.inputs.clone()).collect();
     let found = verify::run(&network, arguments.engine, &inputs, &mut progress)
-        .map_err(|error| Failure::of_file("not_executable", path, error))?;
+        .map_err(|error| Failure::stopped(path, error))?;
     progress.finish();
 
     let mut outputs = Vec::new();

@@ -15,8 +15,11 @@ use super::failure::{Failure, Outcome};
 pub(super) fn read(arguments: &[PathBuf], inputs: &[TensorSpec]) -> Outcome<Vec<Sample>> {
     batch::read(arguments, inputs).map_err(|error| {
         let kind = match &error {
-            BatchError::Read { .. } => "no_such_file",
-            BatchError::Npy { .. } | BatchError::EmptyFolder { .. } => "not_an_array",
+            BatchError::Read { .. } => return Failure::new("no_such_file", &error),
+            BatchError::EmptyFolder { .. } => return Failure::new("not_an_array", &error),
+            BatchError::Npy { .. } => {
+                return Failure::new("not_an_array", &error).advise("Save arrays with numpy.save or numpy.savez.");
+            }
             _ => "wrong_input",
         };
         let takes: Vec<String> = inputs

@@ -10,7 +10,7 @@ use npukit::defects::KnownDefect;
 use npukit::draw;
 use npukit::tensor::{self, TensorSpec};
 use npukit::verify::{self, Against, AskError, Disagreement, Judgement, Refusal, Verdict};
-use npukit::{Array, Engine, Network};
+use npukit::{Array, Built, Engine, Network, RunError};
 use serde::Serialize;
 
 use super::compilation::{Options, Settled, Source};
@@ -106,7 +106,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let drawn = draw::inputs(network.inputs(), arguments.samples, arguments.seed);
     let all: Vec<Vec<Array>> = given.iter().map(|sample| sample.inputs.clone()).chain(drawn).collect();
     let found = verify::run(&network, arguments.engine, &all, &mut progress)
-        .map_err(|error| Failure::of_file("not_executable", source.path(), error))?;
+        .map_err(|error| stopped(&source, &built, error))?;
     let voices = verify::ask(&environment, &built.network, &all, arguments.against, &mut progress)
         .map_err(|error| reference_failure(&source, error))?;
     let verdict = Verdict::new(&network, &found, &voices);
@@ -161,6 +161,16 @@ fn ports(source: &Source) -> Outcome<(Vec<TensorSpec>, Vec<TensorSpec>)> {
         tensors.iter().map(spec).collect::<Outcome<Vec<_>>>()
     };
     Ok((specs(&graph.inputs)?, specs(&graph.outputs)?))
+}
+
+/// An inference that didn't get to its end, with what is known about the network.
+fn stopped(source: &Source, built: &Built, error: RunError) -> Failure {
+    let settled = Settled::new(source, built);
+    Failure::stopped(source.path(), error)
+        .with("model", settled.model)
+        .with("accel", settled.accel)
+        .with("bit_exact", false)
+        .with("known_defects", serde_json::json!(source.defects))
 }
 
 fn origins(given: &[Sample], drawn: usize) -> Vec<String> {

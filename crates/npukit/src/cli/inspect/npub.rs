@@ -142,7 +142,9 @@ impl fmt::Display for Report {
         writeln!(f, "{}: NPU1 blob, version {version}, for {}", heading(&self.file), self.accel)?;
         writeln!(
             f,
-            "  {total_bytes} bytes, {region_count} regions, checksum {checksum:#010x}; commands: {cmd_bytes} bytes at {cmd_offset:#x}, {}",
+            "  {} bytes, {region_count} regions, checksum {checksum:#010x}; commands: {} bytes at {cmd_offset:#x}, {}",
+            describe::grouped((*total_bytes).into()),
+            describe::grouped((*cmd_bytes).into()),
             self.framing
         )?;
         if let Some(operations) = &self.operations {
@@ -166,7 +168,7 @@ impl fmt::Display for Report {
                     tensor.fed_from.map(|index| format!("fed from tensor {index}")).unwrap_or_default();
                 vec![
                     tensor.kind.clone(),
-                    format!("'{}'", tensor.spec.name.escape_debug()),
+                    describe::name(&tensor.spec.name),
                     tensor.spec.dtype.to_string(),
                     tensor::text(&tensor.spec.shape),
                     place,

@@ -9,7 +9,7 @@ use npukit_vela::compile::prepare;
 use npukit_vela::tflite::{Model, Subgraph};
 use serde::Serialize;
 
-use crate::cli::describe::grouped;
+use crate::cli::describe::{self, grouped};
 use crate::cli::report::{caution, heading, table};
 
 #[derive(Serialize)]
@@ -115,12 +115,7 @@ impl Tensor {
             (Some(scale), Some(zero_point)) => format!("scale {scale}, zero point {zero_point}"),
             _ => String::new(),
         };
-        vec![
-            format!("'{}'", self.name.escape_debug()),
-            self.dtype.to_owned(),
-            format!("{shape:?}"),
-            quantisation,
-        ]
+        vec![describe::name(&self.name), self.dtype.to_owned(), format!("{shape:?}"), quantisation]
     }
 }
 

@@ -1,0 +1,126 @@
+//! The operators that Vela 5.2.0 compiles wrong: recognised by name, and really wrong.
+
+mod support;
+
+use support::Npukit;
+use support::tflite::{INT8, Operator, Tensor, UINT8, network};
+
+// Numbers of schema.fbs: BuiltinOperator, and BuiltinOptions for the second one of each.
+const TRANSPOSE: Operator = Operator { code: 39, options: 26, bytes: &[] };
+const NEG: Operator = Operator { code: 59, options: 42, bytes: &[] };
+const MIRROR_PAD: Operator = Operator { code: 100, options: 77, bytes: &[(0, 0)] };
+const SUM: Operator = Operator { code: 74, options: 27, bytes: &[(0, 1)] };
+const REDUCE_MAX: Operator = Operator { code: 82, options: 27, bytes: &[(0, 0)] };
+const REDUCE_MAX_KEPT: Operator = Operator { code: 82, options: 27, bytes: &[(0, 1)] };
+const REDUCE_MIN: Operator = Operator { code: 89, options: 27, bytes: &[(0, 0)] };
+
+fn int8(name: &'static str, shape: &[i32]) -> Tensor {
+    Tensor::quantised(name, INT8, shape, 0.05, 3)
+}
+
+fn uint8(name: &'static str, shape: &[i32]) -> Tensor {
+    Tensor::quantised(name, UINT8, shape, 0.05, 128)
+}
+
+/// Verifies a network of one operator: its defect is named, and it computes something else than the reference.
+fn wrong(family: &str, operator: &Operator, tensors: &[Tensor]) {
+    let npukit = Npukit::new();
+    npukit.file("model.tflite", &network(operator, tensors));
+    let report = npukit.json(1, &["verify", "model.tflite", "--samples", "8", "--accel", "ethos-u55-128"]);
+    assert_eq!(report["bit_exact"], false, "{report}");
+    let defects = report["known_defects"].as_array().unwrap();
+    assert_eq!(defects.len(), 1, "{report}");
+    assert_eq!(defects[0]["family"], family);
+    assert!(defects[0]["layer"].as_str().unwrap().starts_with("operator 0 "), "{report}");
+    assert!(!defects[0]["effect"].as_str().unwrap().is_empty());
+    assert!(report["outputs"][0]["mismatches"].as_u64().unwrap() > 0);
+
+    let ran = npukit.run(&["verify", "model.tflite", "--samples", "8", "--accel", "ethos-u55-128"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stdout.contains("DIFFERENT") && ran.stdout.contains(family), "{ran:?}");
+    assert!(
+        ran.stderr.contains("warning: Vela compiles this wrong") && ran.stderr.contains(family),
+        "{ran:?}"
+    );
+    // Whoever only builds is told too.
+    let ran = npukit.run(&["build", "model.tflite"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stderr.contains(family), "{ran:?}");
+}
+
+/// A neighbour of a defect that is right and isn't warned of.
+fn right(operator: &Operator, tensors: &[Tensor]) {
+    let npukit = Npukit::new();
+    npukit.file("model.tflite", &network(operator, tensors));
+    let report = npukit.json(0, &["verify", "model.tflite", "--samples", "8", "--accel", "ethos-u55-128"]);
+    assert_eq!(report["bit_exact"], true, "{report}");
+    assert_eq!(report["known_defects"].as_array().map(Vec::len), Some(0), "{report}");
+}
+
+#[test]
+fn transpose_of_uint8() {
+    let permutation = |axes: &[i32]| Tensor::integers("permutation", &[4], axes);
+    wrong(
+        "TRANSPOSE uint8",
+        &TRANSPOSE,
+        &[uint8("x", &[1, 4, 6, 8]), permutation(&[0, 2, 1, 3]), uint8("y", &[1, 6, 4, 8])],
+    );
+    right(&TRANSPOSE, &[uint8("x", &[1, 4, 1, 8]), permutation(&[0, 2, 1, 3]), uint8("y", &[1, 1, 4, 8])]);
+    right(&TRANSPOSE, &[int8("x", &[1, 4, 6, 8]), permutation(&[0, 2, 1, 3]), int8("y", &[1, 6, 4, 8])]);
+}
+
+#[test]
+fn mirror_pad_of_channels() {
+    let paddings = |values: &[i32]| Tensor::integers("paddings", &[4, 2], values);
+    wrong(
+        "MIRROR_PAD on channels",
+        &MIRROR_PAD,
+        &[int8("x", &[1, 4, 6, 8]), paddings(&[0, 0, 1, 1, 1, 1, 2, 2]), int8("y", &[1, 6, 8, 12])],
+    );
+    right(
+        &MIRROR_PAD,
+        &[int8("x", &[1, 4, 6, 8]), paddings(&[0, 0, 1, 1, 1, 1, 0, 0]), int8("y", &[1, 6, 8, 8])],
+    );
+}
+
+#[test]
+fn sum_over_several_axes() {
+    let axes = |values: &[i32]| Tensor::integers("axes", &[values.len() as i32], values);
+    let sum = |shape: &[i32]| Tensor::quantised("y", INT8, shape, 0.4, 3);
+    let one = network(&SUM, &[int8("x", &[1, 4, 6, 8]), axes(&[1]), sum(&[1, 1, 6, 8])]);
+    let several = network(&SUM, &[int8("x", &[1, 4, 6, 8]), axes(&[1, 2]), sum(&[1, 1, 1, 8])]);
+    let family = "SUM over several axes";
+    let npukit = Npukit::new();
+    npukit.file("model.tflite", &several);
+    // Beside other tensors the overlong output goes unnoticed, and its beginning is wrong.
+    let arena = npukit.json(1, &["verify", "model.tflite", "--samples", "8", "--io", "arena"]);
+    assert_eq!(arena["bit_exact"], false);
+    assert_eq!(arena["known_defects"][0]["family"], family);
+    assert!(arena["outputs"][0]["mismatches"].as_u64().unwrap() > 0);
+    // In a region of its own it doesn't fit.
+    let separate = npukit.json(1, &["verify", "model.tflite", "--samples", "8"]);
+    assert_eq!(separate["error"]["kind"], "npu_fault", "{separate}");
+    assert_eq!(separate["bit_exact"], false);
+    assert_eq!(separate["known_defects"][0]["family"], family);
+
+    // Over one axis it is rounded otherwise than by TFLM, which is no defect.
+    npukit.file("one.tflite", &one);
+    let report = npukit.json(0, &["inspect", "one.tflite"]);
+    assert_eq!(report["known_defects"].as_array().map(Vec::len), Some(0), "{report}");
+}
+
+#[test]
+fn reductions_of_the_last_axis() {
+    let axes = |values: &[i32]| Tensor::integers("axes", &[values.len() as i32], values);
+    let family = "REDUCE_MAX/REDUCE_MIN of the last axis without kept dimensions";
+    for operator in [REDUCE_MAX, REDUCE_MIN] {
+        wrong(family, &operator, &[int8("x", &[1, 4, 6, 8]), axes(&[-1]), int8("y", &[1, 4, 6])]);
+    }
+    right(&REDUCE_MAX_KEPT, &[int8("x", &[1, 4, 6, 8]), axes(&[-1]), int8("y", &[1, 4, 6, 1])]);
+    right(&REDUCE_MAX, &[int8("x", &[1, 4, 6, 8]), axes(&[1]), int8("y", &[1, 6, 8])]);
+}
+
+#[test]
+fn negation() {
+    wrong("NEG", &NEG, &[int8("x", &[1, 4, 6, 8]), Tensor::quantised("y", INT8, &[1, 4, 6, 8], 0.05, -3)]);
+}

@@ -1,0 +1,92 @@
+//! How the program behaves in scripts and pipes.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use support::{Npukit, digits};
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let npukit = Npukit::new();
+    assert_eq!(npukit.run(&["build", &digits(), "-o", "d.npub"]).status, 0);
+    for arguments in
+        [&["disasm", "d.npub"][..], &["disasm", "d.npub", "--json"], &["--help"], &["completions", "zsh"]]
+    {
+        let mut child =
+            npukit.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Closed before the first byte, or after one line: both end the reading.
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        assert!(output.stderr.is_empty(), "{arguments:?}: {output:?}");
+    }
+    let mut child = npukit.command(&["disasm", "d.npub"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("0x000000"));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_a_failure() {
+    let npukit = Npukit::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output =
+        npukit.command(&["completions", "bash"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("standard output can't be written"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn errors_are_objects_too() {
+    let npukit = Npukit::new();
+    for arguments in [
+        &["build", "none.tflite"][..],
+        &["verify", "none.tflite"],
+        &["run", "none.npub"],
+        &["inspect", "none.npub"],
+        &["disasm", "none.npub"],
+        &["build", "--no-such-option"],
+        &["toolchain", "explode"],
+        &["completions", "cobol"],
+    ] {
+        let report = npukit.json(2, arguments);
+        assert!(report["error"]["message"].is_string() && report["error"]["kind"].is_string(), "{report}");
+        assert_eq!(report["exit_status"], 2);
+    }
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let npukit = Npukit::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let ran = npukit.run(&["completions", shell]);
+        assert_eq!(ran.status, 0, "{ran:?}");
+        for word in ["verify", "accel", "emit-rust"] {
+            assert!(ran.stdout.contains(word), "{shell}: no {word}");
+        }
+        let report = npukit.json(0, &["completions", shell]);
+        assert_eq!(report["script"], ran.stdout.as_str());
+    }
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    let npukit = Npukit::new();
+    let version = npukit.run(&["--version"]);
+    assert_eq!((version.status, version.stdout), (0, format!("npukit {}\n", env!("CARGO_PKG_VERSION"))));
+    for command in ["build", "verify", "run", "inspect", "disasm", "toolchain", "completions"] {
+        let help = npukit.run(&[command, "--help"]);
+        assert_eq!(help.status, 0);
+        assert!(help.stdout.contains("--json"), "{help:?}");
+    }
+    let bare = npukit.run(&[]);
+    assert_eq!(bare.status, 2);
+    assert!(bare.stderr.contains("Usage"), "{bare:?}");
+}
