@@ -95,13 +95,14 @@ impl fmt::Display for Report {
 impl AdmitArgs {
     /// Runs the command.
     pub fn run(&self, json: bool) -> Exit {
-        finish(self.answer(json))
+        finish(self.answer(json), json)
     }
 
     fn graph(&self) -> Result<ModelGraph, String> {
         match (&self.model, &self.op) {
             (Some(path), _) => {
-                let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+                let name =
+                    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
                 tflite::read(&read(path)?, &name).map_err(in_file(path))
             }
             (None, Some(op)) => {

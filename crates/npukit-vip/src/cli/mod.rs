@@ -53,9 +53,18 @@ impl From<Exit> for ExitCode {
 /// What a command answers with, or the sentence that says why it couldn't.
 type Answer = Result<Exit, String>;
 
-fn finish(answer: Answer) -> Exit {
+/// Ends a command that may have failed. A script that asked for an object gets one for a failure too.
+fn finish(answer: Answer, json: bool) -> Exit {
     answer.unwrap_or_else(|message| {
         eprintln!("error: {message}");
+        if json {
+            let error = serde_json::json!({
+                "error": { "kind": "vip", "message": message, "advice": null },
+                "exit_status": Exit::Failed.code(),
+            });
+            // Standard error has the message already.
+            let _ = write_out(format!("{error}\n").as_bytes());
+        }
         Exit::Failed
     })
 }

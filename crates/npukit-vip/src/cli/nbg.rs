@@ -48,7 +48,7 @@ pub enum NbgCommand {
 impl NbgArgs {
     /// Runs the command.
     pub fn run(&self, json: bool) -> Exit {
-        finish(match &self.command {
+        let answer = match &self.command {
             NbgCommand::Inspect { file } => return inspect(file, json),
             NbgCommand::Check { file, target, axi_sram, vip_sram } => check(
                 file,
@@ -56,18 +56,20 @@ impl NbgArgs {
                 json,
             ),
             NbgCommand::Compare { first, second } => compare(first, second, json),
-        })
+        };
+        finish(answer, json)
     }
 }
 
 /// Prints what is in an NBG file.
 pub fn inspect(file: &Path, json: bool) -> Exit {
-    finish((|| {
+    let answer = || {
         let bytes = read(file)?;
         let nbg = Nbg::parse(&bytes).map_err(in_file(file))?;
         print(&nbg, json)?;
         Ok(Exit::Yes)
-    })())
+    };
+    finish(answer(), json)
 }
 
 fn check(file: &Path, device: &Device, json: bool) -> Answer {

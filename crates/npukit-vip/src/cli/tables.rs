@@ -93,20 +93,22 @@ struct ShownTable<'a> {
 impl TablesArgs {
     /// Runs the command.
     pub fn run(&self, json: bool) -> Exit {
-        finish(match &self.command {
+        let answer = match &self.command {
             TablesCommand::Show(select) => show(select, json),
             TablesCommand::Export { select, format, output, without_x_bits } => {
                 let format = if json { Format::Json } else { *format };
                 export(select, format, output.as_deref(), *without_x_bits)
             }
             TablesCommand::Recover { library, output } => recover(library, output.as_deref(), json),
-        })
+        };
+        finish(answer, json)
     }
 }
 
 fn select(select: &Select) -> Result<Shown<'static>, String> {
-    let set: &'static TableSet = tables::for_version(select.ovxlib)
-        .ok_or_else(|| format!("ovxlib {} was never published; 1.1.28 to 1.1.88 and 1.2.2 on were", select.ovxlib))?;
+    let set: &'static TableSet = tables::for_version(select.ovxlib).ok_or_else(|| {
+        format!("ovxlib {} was never published; 1.1.28 to 1.1.88 and 1.2.2 on were", select.ovxlib)
+    })?;
     let checks = checks::for_version(select.ovxlib).map(|(checks, _)| checks);
     let wanted: Vec<&Table> = match &select.op {
         None => set.tables.iter().collect(),
@@ -133,7 +135,11 @@ fn select(select: &Select) -> Result<Shown<'static>, String> {
 }
 
 /// A table by its own name, or the one that the named operator's check reads.
-fn by_operator(set: &'static TableSet, checks: Option<&checks::CheckSet>, op: &str) -> Result<Vec<&'static Table>, String> {
+fn by_operator(
+    set: &'static TableSet,
+    checks: Option<&checks::CheckSet>,
+    op: &str,
+) -> Result<Vec<&'static Table>, String> {
     // `fc` means FCL's table, also where nothing reads it any more.
     let name = match crate::typed::operator_name(op) {
         Ok((name, _)) if name == "FCL2" => "FCL".to_owned(),
@@ -145,10 +151,16 @@ fn by_operator(set: &'static TableSet, checks: Option<&checks::CheckSet>, op: &s
         return Ok(own);
     }
     let read: Vec<&Table> = match checks {
-        Some(checks) => set.tables.iter().filter(|table| checks.readers_of(&table.op).contains(&name.as_str())).collect(),
+        Some(checks) => {
+            set.tables.iter().filter(|table| checks.readers_of(&table.op).contains(&name.as_str())).collect()
+        }
         None => Vec::new(),
     };
-    if read.is_empty() { Err(format!("no table is called {name}, and no check of {name} reads one in ovxlib {}", set.ovxlib)) } else { Ok(read) }
+    if read.is_empty() {
+        Err(format!("no table is called {name}, and no check of {name} reads one in ovxlib {}", set.ovxlib))
+    } else {
+        Ok(read)
+    }
 }
 
 fn show(which: &Select, json: bool) -> Answer {
@@ -192,8 +204,20 @@ fn tables_text(shown: &Shown<'_>) -> String {
     let mut text = head(shown);
     for shown_table in &shown.tables {
         let table = shown_table.table;
-        let _ = writeln!(text, "\n{}: {} rows ({} different) of {} inputs and {} outputs", table.op, table.rows.len(), shown_table.unique_rows, table.inputs, table.outputs);
-        let _ = writeln!(text, "  {}:{}, unchanged since ovxlib {}, for {}: {}", table.file, table.line, table.since, shown.ovxlib_asked, shown_table.certainty);
+        let _ = writeln!(
+            text,
+            "\n{}: {} rows ({} different) of {} inputs and {} outputs",
+            table.op,
+            table.rows.len(),
+            shown_table.unique_rows,
+            table.inputs,
+            table.outputs
+        );
+        let _ = writeln!(
+            text,
+            "  {}:{}, unchanged since ovxlib {}, for {}: {}",
+            table.file, table.line, table.since, shown.ovxlib_asked, shown_table.certainty
+        );
         let _ = writeln!(text, "  sha256 {}", shown_table.sha256);
         match shown_table.read_by.as_slice() {
             [] => text.push_str("  no check reads it in this version: it decides nothing\n"),
@@ -222,7 +246,9 @@ fn export(which: &Select, format: Format, output: Option<&Path>, without_x_bits:
         Format::Raw => match shown.tables.as_slice() {
             [one] if without_x_bits => one.table.raw_without_x_bits(),
             [one] => one.table.raw(),
-            several => return Err(format!("raw is for one table, {} are chosen: name one with --op", several.len())),
+            several => {
+                return Err(format!("raw is for one table, {} are chosen: name one with --op", several.len()));
+            }
         },
     };
     match output {
