@@ -10,7 +10,7 @@ pub const REGIONS: usize = 8;
 pub(crate) const CHAIN_REGION: u8 = REGIONS as u8;
 
 /// Regions and chain buffers.
-const SLOTS: usize = 2 * REGIONS;
+pub(crate) const SLOTS: usize = 2 * REGIONS;
 
 /// Where a region's bytes live.
 #[derive(Debug, Clone)]

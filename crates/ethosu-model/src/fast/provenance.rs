@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::{Memory, REGIONS};
+use crate::memory::{Memory, SLOTS};
 
 /// Bytes of a writable region that are a copy of constant ones.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ struct Copy {
 #[derive(Debug)]
 pub(super) struct Provenance<'a> {
     memory: &'a Memory,
-    copies: [Vec<Copy>; REGIONS],
+    copies: [Vec<Copy>; SLOTS],
 }
 
 /// Constant bytes, by the region and the offset they come from.
