@@ -6,6 +6,7 @@ use super::kernels::{self, Isa};
 use super::output::Output;
 use super::requant::{LANES, RequantBlock};
 use super::scratch::Scratch;
+use super::stage::{Form, Stage};
 use crate::map::{BRICK, Extent, FeatureMap};
 use crate::memory::Memory;
 use crate::operation::{Elementwise, Function, Operand};
@@ -234,39 +235,17 @@ impl Source {
         let region = memory.bytes(map.region).expect("planned regions are bound");
         let zero = map.zero_point as i32;
         let y = if size.height == 1 { 0 } else { y };
-        let bytes = map.element_bytes();
         let stored = size.width * size.depth;
         // Rows of a smaller operand are read to the front and spread from there.
-        for part in map.row(y, size.width) {
-            for x in part.columns.clone() {
-                let step = match map.layout {
-                    Layout::Nhwc => map.stride_x,
-                    Layout::Nhcwb16 => (BRICK * bytes) as i64,
-                };
-                let pixel = part.start as i64 + (x - part.columns.start) as i64 * step;
-                for first in (0..size.depth).step_by(BRICK) {
-                    let brick = match map.layout {
-                        Layout::Nhwc => (first * bytes) as i64,
-                        Layout::Nhcwb16 => (first / BRICK) as i64 * map.stride_c,
-                    };
-                    let channels = BRICK.min(size.depth - first);
-                    let from = (pixel + brick) as usize;
-                    let raw = &region[from..from + channels * bytes];
-                    let values = &mut values[x * size.depth + first..][..channels];
-                    match (bytes, map.signed) {
-                        (1, true) => {
-                            values.iter_mut().zip(raw).for_each(|(v, &b)| *v = i32::from(b as i8) - zero)
-                        }
-                        (1, false) => values.iter_mut().zip(raw).for_each(|(v, &b)| *v = i32::from(b) - zero),
-                        (_, signed) => {
-                            for (value, raw) in values.iter_mut().zip(raw.chunks_exact(2)) {
-                                let raw = u16::from_le_bytes([raw[0], raw[1]]);
-                                *value = if signed { i32::from(raw as i16) } else { i32::from(raw) } - zero;
-                            }
-                        }
-                    }
-                }
-            }
+        let row = &mut values[..stored];
+        let stage = Stage::whole(map, size, Form::Dense);
+        match (map.element_bytes(), map.signed) {
+            (1, true) => stage.fill_row(y, region, row, 0, |[byte]: [u8; 1]| i32::from(byte as i8) - zero),
+            (1, false) => stage.fill_row(y, region, row, 0, |[byte]: [u8; 1]| i32::from(byte) - zero),
+            (_, true) => stage
+                .fill_row(y, region, row, 0, |bytes: [u8; 2]| i32::from(i16::from_le_bytes(bytes)) - zero),
+            (_, false) => stage
+                .fill_row(y, region, row, 0, |bytes: [u8; 2]| i32::from(u16::from_le_bytes(bytes)) - zero),
         }
         if stored == values.len() {
             return;

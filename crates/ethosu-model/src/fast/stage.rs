@@ -103,34 +103,46 @@ impl Stage {
         convert: impl Fn([u8; E]) -> T + Copy,
     ) {
         for (r, out) in out.chunks_exact_mut(self.row).take(self.rows).enumerate() {
-            let y = r.wrapping_sub(self.top);
-            let between = self.upscale == Upscale::Zeros && y % 2 == 1;
-            if y >= self.height || between {
-                out.fill(pad);
-                continue;
-            }
-            if self.upscale == Upscale::Zeros {
-                out.fill(pad);
-            } else {
-                self.pad_columns(out, pad);
-            }
-            let stored = if self.upscale == Upscale::None { y } else { y / 2 };
-            for part in self.map.row(stored, self.extent.width) {
-                match self.upscale {
-                    Upscale::None => self.copy_part(&part, region, out, convert),
-                    Upscale::Nearest => {
-                        for x in part.columns.clone() {
-                            for double in [2 * x, 2 * x + 1] {
-                                if double < self.width {
-                                    self.copy_pixel(&part, x, double, region, out, convert);
-                                }
+            self.fill_row(r, region, out, pad, convert);
+        }
+    }
+
+    /// Fills row `r` of the staged input.
+    pub(super) fn fill_row<const E: usize, T: Copy>(
+        &self,
+        r: usize,
+        region: &[u8],
+        out: &mut [T],
+        pad: T,
+        convert: impl Fn([u8; E]) -> T + Copy,
+    ) {
+        let y = r.wrapping_sub(self.top);
+        let between = self.upscale == Upscale::Zeros && y % 2 == 1;
+        if y >= self.height || between {
+            out.fill(pad);
+            return;
+        }
+        if self.upscale == Upscale::Zeros {
+            out.fill(pad);
+        } else {
+            self.pad_columns(out, pad);
+        }
+        let stored = if self.upscale == Upscale::None { y } else { y / 2 };
+        for part in self.map.row(stored, self.extent.width) {
+            match self.upscale {
+                Upscale::None => self.copy_part(&part, region, out, convert),
+                Upscale::Nearest => {
+                    for x in part.columns.clone() {
+                        for double in [2 * x, 2 * x + 1] {
+                            if double < self.width {
+                                self.copy_pixel(&part, x, double, region, out, convert);
                             }
                         }
                     }
-                    Upscale::Zeros => {
-                        for x in part.columns.clone() {
-                            self.copy_pixel(&part, x, 2 * x, region, out, convert);
-                        }
+                }
+                Upscale::Zeros => {
+                    for x in part.columns.clone() {
+                        self.copy_pixel(&part, x, 2 * x, region, out, convert);
                     }
                 }
             }

@@ -316,7 +316,9 @@ impl FrontEnd55 {
             Function::Mul | Function::Add | Function::Sub | Function::Abs => self.ofm_scale()?,
             _ => Scaling::UNIT,
         };
-        Ok(Elementwise { function, a, b, scales, scale, results })
+        let narrow_operands =
+            ifm.element == ElementSize::Bits32 && scales.iter().any(|scale| !scale.is_unit());
+        Ok(Elementwise { function, a, b, scales, narrow_operands, scale, results })
     }
 
     /// How ADD and SUB scale A and B.
@@ -324,15 +326,9 @@ impl FrontEnd55 {
         let r = &self.registers;
         let precision = r.ifm_precision.get()?;
         let (a, b) = (r.opa_scale.get()?, r.opb_scale.get()?);
-        if element == ElementSize::Bits32 {
-            if precision.scale_mode != OperandScaleMode::Both16 || (a.scale, a.shift, b) != (1, 0, 1) {
-                return Err(Cause::not_modelled(
-                    "OPA_SCALE",
-                    a.scale,
-                    "32-bit additions are known with unit scales",
-                ));
-            }
-            return Ok([Scaling::UNIT; 2]);
+        if element == ElementSize::Bits32 && precision.scale_mode != OperandScaleMode::Both16 {
+            let known = "32-bit additions are known with two 16-bit scales";
+            return Err(Cause::not_modelled("IFM_PRECISION scale mode", precision.scale_mode as i64, known));
         }
         if precision.scale_mode == OperandScaleMode::Both16 {
             if a.shift != 0 {

@@ -587,7 +587,7 @@ impl FrontEnd85 {
             }
             _ => scale,
         };
-        Ok(Elementwise { function, a, b, scales, scale, results })
+        Ok(Elementwise { function, a, b, scales, narrow_operands: false, scale, results })
     }
 
     fn resize(&self, mode: ResizeMode85) -> Result<Resize, Cause> {

@@ -88,6 +88,8 @@ pub struct Elementwise {
     pub b: Option<Operand>,
     /// How A and B are scaled first.
     pub scales: [Scaling; 2],
+    /// Set where A and B, once scaled, are known to work only as far as they fit 32 bits.
+    pub narrow_operands: bool,
     /// How the result is scaled.
     pub scale: Scaling,
     /// The output.

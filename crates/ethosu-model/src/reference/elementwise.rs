@@ -65,6 +65,14 @@ pub(crate) fn unary(operation: &Elementwise, a: i64) -> Result<i64, Cause> {
 /// The result of a function with two operands.
 pub(crate) fn binary(operation: &Elementwise, a: i64, b: i64) -> Result<i64, Cause> {
     let (a, b) = (operation.scales[0].apply(a), operation.scales[1].apply(b));
+    if operation.narrow_operands {
+        for value in [a, b] {
+            if i32::try_from(value).is_err() {
+                let known = "whether scaled 32-bit operands may leave 32 bits is unknown";
+                return Err(Cause::not_modelled("a scaled operand", value, known));
+            }
+        }
+    }
     let truth = |truth: bool| if truth { -1 } else { 0 };
     let value = match operation.function {
         Function::Mul => a.saturating_mul(b),
