@@ -15,7 +15,7 @@ pub enum CheckStep {
     None,
     /// A check that looks at no data type.
     Free,
-    /// A check of dimensions only.
+    /// A check of dimensions or attributes, beside those of types.
     Shapes,
     /// `vsi_nn_QuantCheck` of the first input, the weight and the bias.
     Quant,
@@ -85,7 +85,11 @@ impl CheckSet {
                         (name == table && !never_refuses) || self.reads(other, table, depth + 1)
                     }
                     CheckStep::Slice(name, other) => name == table || self.reads(other, table, depth + 1),
-                    CheckStep::None | CheckStep::Free | CheckStep::Shapes | CheckStep::Quant | CheckStep::Unmodelled => false,
+                    CheckStep::None
+                    | CheckStep::Free
+                    | CheckStep::Shapes
+                    | CheckStep::Quant
+                    | CheckStep::Unmodelled => false,
                 })
             })
     }
@@ -94,8 +98,9 @@ impl CheckSet {
 /// The checks for an ovxlib version and how sure it is that they are that version's: two revisions were read, 1.1.88
 /// and 1.2.22. None where nothing was published (between 1.1.88 and 1.2.2, before 1.1.28).
 pub fn for_version(version: OvxlibVersion) -> Option<(&'static CheckSet, Certainty)> {
-    static SETS: LazyLock<Vec<CheckSet>> =
-        LazyLock::new(|| parse(include_str!("../data/ovxlib.checks")).expect("the built-in file is parsed by a test"));
+    static SETS: LazyLock<Vec<CheckSet>> = LazyLock::new(|| {
+        parse(include_str!("../data/ovxlib.checks")).expect("the built-in file is parsed by a test")
+    });
     let index = if version >= OvxlibVersion::FCL_TABLE_UNREAD {
         1
     } else if (OvxlibVersion::OLDEST..=OvxlibVersion::LAST_WITH_FCL_TABLE).contains(&version) {

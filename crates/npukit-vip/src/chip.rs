@@ -212,20 +212,23 @@ const TIM_VX_SAMPLE: u32 = 0xBA;
 
 /// What is known of a feature on a target.
 pub fn feature(target: Option<u32>, feature: Feature) -> FeatureState {
-    let assumed = |on, why: &str| FeatureState { on: Some(on), certainty: Certainty::Assumed, why: why.to_owned() };
+    let assumed =
+        |on, why: &str| FeatureState { on: Some(on), certainty: Certainty::Assumed, why: why.to_owned() };
     match (target, feature) {
-        (Some(WAVE), Feature::NnF16Input) => {
-            assumed(true, "an F16 convolution was logged on NN, which this flag would otherwise have refused; never queried")
-        }
+        (Some(WAVE), Feature::NnF16Input) => assumed(
+            true,
+            "an F16 convolution was logged on NN, which this flag would otherwise have refused; never queried",
+        ),
         (Some(WAVE), Feature::NnU8AsymInput) => {
             assumed(true, "a fully-connected layer with asymmetric U8 input was logged on NN; never queried")
         }
         (Some(WAVE), Feature::RefusesU8Weights) => {
             assumed(false, "a fully-connected layer with U8 weights was logged on NN; never queried")
         }
-        (Some(WAVE), Feature::ShaderF32Convolution) => {
-            assumed(false, "the convolution initialiser of the firmware's libOpenVX.so returns -3 where the NN check says no")
-        }
+        (Some(WAVE), Feature::ShaderF32Convolution) => assumed(
+            false,
+            "the convolution initialiser of the firmware's libOpenVX.so returns -3 where the NN check says no",
+        ),
         (Some(TIM_VX_SAMPLE), Feature::ShaderF32Convolution) => {
             assumed(true, "TIM-VX's sample NBG for this target runs an F32 convolution as SH operations")
         }

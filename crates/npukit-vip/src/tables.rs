@@ -86,7 +86,10 @@ impl Table {
             Some((VxType::U4, quant)) => Cell::new(VxType(0x13), quant),
             _ => cell,
         };
-        self.rows.iter().flat_map(|row| row.cells.iter().flat_map(|cell| plain(*cell).0.to_le_bytes())).collect()
+        self.rows
+            .iter()
+            .flat_map(|row| row.cells.iter().flat_map(|cell| plain(*cell).0.to_le_bytes()))
+            .collect()
     }
 
     /// How many rows differ from all rows before them.
@@ -237,7 +240,8 @@ pub fn parse(text: &str) -> Result<TableSet, TableFileError> {
                 start = index + 1;
             }
             [first, ..] => {
-                let table = set.tables.last_mut().ok_or_else(|| fail(format!("`{first}` before any table")))?;
+                let table =
+                    set.tables.last_mut().ok_or_else(|| fail(format!("`{first}` before any table")))?;
                 match words.as_slice() {
                     ["blob", blob, "change", commit, date] => {
                         table.blob = (*blob).to_owned();
@@ -268,9 +272,10 @@ pub fn parse(text: &str) -> Result<TableSet, TableFileError> {
 
 fn finish(table: Option<&Table>, wanted: &str, line: usize) -> Result<(), TableFileError> {
     match table {
-        Some(table) if table.sha256() != wanted => {
-            Err(TableFileError { line, what: format!("{} hashes to {}, not {wanted}", table.op, table.sha256()) })
-        }
+        Some(table) if table.sha256() != wanted => Err(TableFileError {
+            line,
+            what: format!("{} hashes to {}, not {wanted}", table.op, table.sha256()),
+        }),
         _ => Ok(()),
     }
 }
@@ -281,7 +286,8 @@ mod tests {
 
     #[test]
     fn both_sets_are_whole() {
-        let counts = |set: &TableSet| (set.tables.len(), set.tables.iter().map(|t| t.rows.len()).sum::<usize>());
+        let counts =
+            |set: &TableSet| (set.tables.len(), set.tables.iter().map(|t| t.rows.len()).sum::<usize>());
         assert_eq!(counts(newest()), (110, 2990));
         assert_eq!(counts(last_with_fcl_table()), (108, 2864));
         for set in [newest(), last_with_fcl_table()] {

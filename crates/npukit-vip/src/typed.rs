@@ -147,7 +147,12 @@ impl TypedOperator {
         }
         let label = self.op.clone();
         let operator = Operator { op, label, inputs, outputs, kind, left_out: None };
-        Ok(ModelGraph { source: "typed by hand".into(), tensors, operators: vec![operator], through_tim_vx: true })
+        Ok(ModelGraph {
+            source: "typed by hand".into(),
+            tensors,
+            operators: vec![operator],
+            through_tim_vx: true,
+        })
     }
 }
 
@@ -164,7 +169,9 @@ mod tests {
 
     #[test]
     fn tensors_read_back_as_typed() {
-        for text in ["f16", "u8:asym", "u8:asym@0.5,128", "i8:dfp@7", "u8:asym@1,0[16x4]", "i8:sym_pc[3x3x8x16]"] {
+        for text in
+            ["f16", "u8:asym", "u8:asym@0.5,128", "i8:dfp@7", "u8:asym@1,0[16x4]", "i8:sym_pc[3x3x8x16]"]
+        {
             let tensor = parse_tensor(text, "t", Place::Virtual).unwrap();
             assert_eq!(tensor.to_string(), text);
         }

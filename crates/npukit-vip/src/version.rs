@@ -50,7 +50,9 @@ impl FromStr for OvxlibVersion {
         let refuse = || VersionError(text.to_owned());
         let mut parts = text.split('.').map(|part| part.parse::<u16>());
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch)), None) => Ok(OvxlibVersion(major, minor, patch)),
+            (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch)), None) => {
+                Ok(OvxlibVersion(major, minor, patch))
+            }
             _ => Err(refuse()),
         }
     }

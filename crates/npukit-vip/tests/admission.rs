@@ -35,7 +35,9 @@ fn f32_weights_pass_ovxlib_and_are_refused_by_the_nn_check() {
     for version in [OLD, NEW] {
         let report = ask(&node("conv2d", "f32", "f32", None, Some("f32")), version, Some(WAVE));
         assert_eq!(report.operators[0].ovxlib, Outcome::Pass);
-        let Verdict::Refused { by, code, rule, .. } = &report.operators[0].verdict else { panic!("{report}") };
+        let Verdict::Refused { by, code, rule, .. } = &report.operators[0].verdict else {
+            panic!("{report}")
+        };
         assert_eq!((*by, *code), (Stage::NnFormat, Some(-3)));
         assert!(rule.contains("F32 weights"));
         assert!(report.to_string().contains("hw not support this format"));
@@ -63,7 +65,9 @@ fn f16_and_asymmetric_u8_pairs_are_admitted_to_nn_on_named_features() {
         for version in [OLD, NEW] {
             let report = ask(&node(op, input, weight, None, Some(input)), version, None);
             assert_eq!(report.operators[0].ovxlib, Outcome::Pass, "{report}");
-            let Verdict::Conditional { engine, on, unread } = &report.operators[0].verdict else { panic!("{report}") };
+            let Verdict::Conditional { engine, on, unread } = &report.operators[0].verdict else {
+                panic!("{report}")
+            };
             assert_eq!(*engine, Some(Engine::NeuralNetwork));
             assert_eq!(on.iter().map(|c| c.feature).collect::<Vec<_>>(), features);
             assert!(on.iter().all(|c| c.state.certainty == Certainty::Unknown));
@@ -75,9 +79,12 @@ fn f16_and_asymmetric_u8_pairs_are_admitted_to_nn_on_named_features() {
 #[test]
 fn features_that_the_caller_knows_decide() {
     let graph = node("conv2d", "f16", "f16", None, Some("f16"));
-    let with = |on| admit(&graph, &Options { features: vec![(Feature::NnF16Input, on)], ..Options::new(NEW) });
+    let with =
+        |on| admit(&graph, &Options { features: vec![(Feature::NnF16Input, on)], ..Options::new(NEW) });
     assert!(matches!(with(false).operators[0].verdict, Verdict::Refused { code: Some(-3), .. }));
-    assert!(matches!(&with(true).operators[0].verdict, Verdict::Conditional { on, .. } if on[0].state.certainty == Certainty::Known));
+    assert!(
+        matches!(&with(true).operators[0].verdict, Verdict::Conditional { on, .. } if on[0].state.certainty == Certainty::Known)
+    );
     let graph = node("conv2d", "u8:asym@1,0", "u8:asym@1,0", None, Some("u8:asym@1,0"));
     let options = Options { features: vec![(Feature::RefusesU8Weights, true)], ..Options::new(NEW) };
     assert!(admit(&graph, &options).to_string().contains("0x2ac is on"));
@@ -86,7 +93,13 @@ fn features_that_the_caller_knows_decide() {
 #[test]
 fn the_two_control_graphs_are_confirmed_on_their_device_and_nowhere_else() {
     let conv = node("conv2d", "f16[16x1x1x1]", "f16[3x1x1x1]", Some("f32[1]"), Some("f16[16x1x1x1]"));
-    let layer = node("fc", "u8:asym@1,0[16x1]", "u8:asym@1,0[16x4]", Some("i32:asym@1,0[4]"), Some("u8:asym@1,0[4x1]"));
+    let layer = node(
+        "fc",
+        "u8:asym@1,0[16x1]",
+        "u8:asym@1,0[16x4]",
+        Some("i32:asym@1,0[4]"),
+        Some("u8:asym@1,0[4x1]"),
+    );
     for graph in [&conv, &layer] {
         let answer = verdict(graph, NEW, Some(WAVE));
         assert!(matches!(answer, Verdict::Confirmed { engine: Engine::NeuralNetwork, .. }), "{answer:?}");
@@ -113,9 +126,15 @@ fn the_batched_product_is_not_the_fully_connected_path() {
     let mut product = TypedOperator { op: "batch_matmul".into(), ..Default::default() };
     product.inputs = vec!["u8:asym@1,0".into(), "u8:asym@1,0".into()];
     product.outputs = vec!["u8:asym@1,0".into()];
-    let Verdict::Conditional { on, .. } = verdict(&product.graph().unwrap(), NEW, Some(WAVE)) else { panic!() };
+    let Verdict::Conditional { on, .. } = verdict(&product.graph().unwrap(), NEW, Some(WAVE)) else {
+        panic!()
+    };
     assert_eq!(on.iter().map(|c| c.feature).collect::<Vec<_>>(), [Feature::BatchGemm]);
-    assert_eq!(on[0].state.certainty, Certainty::Unknown, "the U8 control on this device says nothing about it");
+    assert_eq!(
+        on[0].state.certainty,
+        Certainty::Unknown,
+        "the U8 control on this device says nothing about it"
+    );
     let report = admit(
         &product.graph().unwrap(),
         &Options { features: vec![(Feature::BatchGemm, false)], ..Options::new(NEW) },
@@ -125,7 +144,10 @@ fn the_batched_product_is_not_the_fully_connected_path() {
 
 #[test]
 fn an_f32_fully_connected_layer_is_not_on_nn_and_the_rest_is_unknown() {
-    let Verdict::Unknown { why, .. } = verdict(&node("fc", "f32", "f32", None, Some("f32")), NEW, Some(WAVE)) else { panic!() };
+    let Verdict::Unknown { why, .. } = verdict(&node("fc", "f32", "f32", None, Some("f32")), NEW, Some(WAVE))
+    else {
+        panic!()
+    };
     assert!(why.contains("not on NN") && why.contains("TP"), "{why}");
 }
 
@@ -139,7 +161,12 @@ fn the_fcl_table_is_not_decisive_from_1_2_2_on() {
     assert!(step.rule.contains("isn't consulted") && step.detail.contains("doesn't hold"), "{step:?}");
     // Up to 1.1.88 the same pair gets past FCL_RELU's list for the tensor processor, and one that isn't on it doesn't.
     let report = ask(&odd, OLD, None);
-    assert!(report.operators[0].steps.iter().any(|step| step.stage == Stage::TpList && step.outcome == Outcome::Pass));
+    assert!(
+        report.operators[0]
+            .steps
+            .iter()
+            .any(|step| step.stage == Stage::TpList && step.outcome == Outcome::Pass)
+    );
     assert_eq!(report.operators[0].ovxlib, Outcome::Pass);
     let unlisted = node("fc", "f16", "u8:asym@1,0", None, Some("i32"));
     let report = ask(&unlisted, OLD, None);
@@ -150,8 +177,11 @@ fn the_fcl_table_is_not_decisive_from_1_2_2_on() {
 
 #[test]
 fn the_tp_list_minds_the_bias_and_has_no_wildcard() {
-    let with = |bias| ask(&node("fc", "u8:asym@1,0", "u8:asym@1,0", Some(bias), Some("u8:asym@1,0")), OLD, None);
-    let tp = |report: &Admission| report.operators[0].steps.iter().find(|s| s.stage == Stage::TpList).map(|s| s.outcome);
+    let with =
+        |bias| ask(&node("fc", "u8:asym@1,0", "u8:asym@1,0", Some(bias), Some("u8:asym@1,0")), OLD, None);
+    let tp = |report: &Admission| {
+        report.operators[0].steps.iter().find(|s| s.stage == Stage::TpList).map(|s| s.outcome)
+    };
     assert_eq!(tp(&with("i32:asym@1,0")), Some(Outcome::Pass));
     assert_eq!(tp(&with("f32")), Some(Outcome::Refuse), "an integer weight wants an integer bias");
     assert_eq!(with("f32").operators[0].ovxlib, Outcome::Pass, "FCL's own table still holds the pair");
@@ -166,16 +196,23 @@ fn quant_check_comes_before_the_wildcard() {
     let hybrid = node("conv2d", "u8", "u8", Some("i32:asym@1,0"), Some("u8"));
     let report = ask(&hybrid, NEW, None);
     assert_eq!(report.operators[0].ovxlib, Outcome::Pass);
-    assert!(report.operators[0].steps.iter().any(|step| step.detail.contains("matches row 4, u8:asym/u8:asym")), "{report}");
+    assert!(
+        report.operators[0].steps.iter().any(|step| step.detail.contains("matches row 4, u8:asym/u8:asym")),
+        "{report}"
+    );
     for pair in ["i32:asym@1,0", "i4:dfp@1"] {
-        assert!(matches!(verdict(&node("conv2d", pair, pair, None, None), NEW, None), Verdict::Refused { by: Stage::QuantCheck, .. }));
+        assert!(matches!(
+            verdict(&node("conv2d", pair, pair, None, None), NEW, None),
+            Verdict::Refused { by: Stage::QuantCheck, .. }
+        ));
     }
 }
 
 #[test]
 fn conv1d_asks_its_table_first() {
     let report = ask(&node("conv1d", "u8", "u8", None, None), NEW, None);
-    let stages: Vec<(Stage, Outcome)> = report.operators[0].steps.iter().map(|step| (step.stage, step.outcome)).collect();
+    let stages: Vec<(Stage, Outcome)> =
+        report.operators[0].steps.iter().map(|step| (step.stage, step.outcome)).collect();
     assert_eq!(stages, [(Stage::Table, Outcome::Pass), (Stage::QuantCheck, Outcome::Refuse)]);
 }
 
@@ -221,7 +258,11 @@ fn refusals_name_the_nearest_pairs_that_would_pass() {
         assert!(!near.row.contains("i8:asym"), "the I8-to-U8 pass would change it");
     }
     let bare = ask(&node("conv2d", "u8", "u8", None, None), NEW, None);
-    assert_eq!(bare.operators[0].nearest[0].row, "u8:asym/u8:sym_pc".replace("u8:sym_pc", "u8:asym"), "{bare}");
+    assert_eq!(
+        bare.operators[0].nearest[0].row,
+        "u8:asym/u8:sym_pc".replace("u8:sym_pc", "u8:asym"),
+        "{bare}"
+    );
 }
 
 #[test]
@@ -258,9 +299,14 @@ fn the_stream_processor_lets_nodes_pass_without_their_table() {
     assert!(without.verdict.is_refused(), "{without}");
     let unknown = with(vec![]);
     assert_eq!(unknown.ovxlib, Outcome::Unknown);
-    assert!(matches!(unknown.verdict, Verdict::Unknown { on, .. } if on[0].feature == Feature::StreamProcessor));
+    assert!(
+        matches!(unknown.verdict, Verdict::Unknown { on, .. } if on[0].feature == Feature::StreamProcessor)
+    );
     add.inputs[1] = "i32".into();
-    let report = admit(&add.graph().unwrap(), &Options { features: vec![(Feature::StreamProcessor, true)], ..Options::new(NEW) });
+    let report = admit(
+        &add.graph().unwrap(),
+        &Options { features: vec![(Feature::StreamProcessor, true)], ..Options::new(NEW) },
+    );
     assert!(report.operators[0].verdict.is_refused(), "I32 inputs aren't served: {report}");
 }
 
@@ -286,7 +332,10 @@ fn int8_networks_are_checked_as_u8_with_per_channel_weights() {
     for conv in convolutions {
         assert!(conv.inputs[0].starts_with("u8:asym"), "{conv}");
         assert!(conv.inputs[1].starts_with("i8:sym_pc"));
-        assert!(conv.steps.iter().any(|step| step.detail.contains("matches row 8, u8:asym/i8:sym_pc")), "{conv}");
+        assert!(
+            conv.steps.iter().any(|step| step.detail.contains("matches row 8, u8:asym/i8:sym_pc")),
+            "{conv}"
+        );
         assert!(matches!(&conv.verdict, Verdict::Conditional { engine: Some(Engine::NeuralNetwork), .. }));
     }
     let layer = report.operators.iter().find(|o| o.op == "FCL2").unwrap();
@@ -301,7 +350,9 @@ fn int8_networks_are_checked_as_u8_with_per_channel_weights() {
 
 #[test]
 fn every_real_model_is_read_and_answered() {
-    for name in npukit_testkit::MODELS.iter().chain(&["keyword_scrambled_8bit.tflite", "kws_micronet_m.tflite"]) {
+    for name in
+        npukit_testkit::MODELS.iter().chain(&["keyword_scrambled_8bit.tflite", "kws_micronet_m.tflite"])
+    {
         let Some(graph) = model(name) else { continue };
         for version in [OLD, NEW] {
             let report = ask(&graph, version, Some(WAVE));

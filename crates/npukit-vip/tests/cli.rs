@@ -21,7 +21,8 @@ fn json(arguments: &[&str]) -> Value {
     let mut all = vec!["--json"];
     all.extend(arguments);
     let output = run(&all);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}"))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}"))
 }
 
 fn fixture(name: &str) -> String {
@@ -44,10 +45,16 @@ fn raw_exports_hash_as_in_the_devices_library() {
         }
     }
     let output = run(&["tables", "export", "--op", "conv2d", "--format", "raw", "--without-x-bits"]);
-    assert_eq!(hex_sha256(&output.stdout), "a6ce8be8b7a2512739cb8f47135a05135504e9e4eca7745871e5a6ebf8a9d613");
+    assert_eq!(
+        hex_sha256(&output.stdout),
+        "a6ce8be8b7a2512739cb8f47135a05135504e9e4eca7745871e5a6ebf8a9d613"
+    );
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("conv.bin");
-    assert_eq!(status(&["tables", "export", "--op", "conv2d", "--format", "raw", "-o", file.to_str().unwrap()]), 0);
+    assert_eq!(
+        status(&["tables", "export", "--op", "conv2d", "--format", "raw", "-o", file.to_str().unwrap()]),
+        0
+    );
     assert_eq!(std::fs::read(file).unwrap().len(), 608);
     assert_eq!(status(&["tables", "export", "--format", "raw"]), 2, "raw is for one table");
 }
@@ -65,14 +72,19 @@ fn tables_are_listed_and_shown() {
     let value = json(&["tables", "show", "--op", "conv2d"]);
     assert_eq!(value["tables"][0]["rows"][10]["hw_generation"], "9.0.1");
     assert_eq!(value["tables"][0]["certainty"], "known");
-    for wrong in [&["tables", "show", "--op", "nonsense"][..], &["tables", "show", "--ovxlib", "1.1.99"], &["tables", "show", "--ovxlib", "x"]] {
+    for wrong in [
+        &["tables", "show", "--op", "nonsense"][..],
+        &["tables", "show", "--ovxlib", "1.1.99"],
+        &["tables", "show", "--ovxlib", "x"],
+    ] {
         assert_eq!(status(wrong), 2, "{wrong:?}");
     }
 }
 
 #[test]
 fn signatures_typed_by_hand() {
-    let conv = ["admit", "--op", "conv2d", "--input", "u8:asym", "--weight", "i8:sym_pc", "--ovxlib", "1.2.22"];
+    let conv =
+        ["admit", "--op", "conv2d", "--input", "u8:asym", "--weight", "i8:sym_pc", "--ovxlib", "1.2.22"];
     assert_eq!(status(&conv), 0);
     let value = json(&conv);
     assert_eq!(value["admitted"], true);
@@ -82,18 +94,47 @@ fn signatures_typed_by_hand() {
     strict.push("--strict");
     assert_eq!(status(&strict), 1);
 
-    let floats = ["admit", "--op", "conv2d", "--input", "f32", "--weight", "f32", "--ovxlib", "1.2.22", "--chip", "wave"];
+    let floats = [
+        "admit", "--op", "conv2d", "--input", "f32", "--weight", "f32", "--ovxlib", "1.2.22", "--chip",
+        "wave",
+    ];
     assert_eq!(status(&floats), 1);
     let value = json(&floats);
     assert_eq!(value["operators"][0]["ovxlib"], "pass");
     assert_eq!(value["operators"][0]["verdict"]["code"], -3);
     assert_eq!(value["operators"][0]["verdict"]["by"], "nn_format");
 
-    let off = ["admit", "--op", "conv2d", "--input", "f16", "--weight", "f16", "--ovxlib", "1.2.22", "--feature", "nn-f16-input=off"];
+    let off = [
+        "admit",
+        "--op",
+        "conv2d",
+        "--input",
+        "f16",
+        "--weight",
+        "f16",
+        "--ovxlib",
+        "1.2.22",
+        "--feature",
+        "nn-f16-input=off",
+    ];
     assert_eq!(status(&off), 1);
     let control = [
-        "admit", "--op", "conv2d", "--input", "f16[16x1x1x1]", "--weight", "f16[3x1x1x1]", "--bias", "f32[1]", "--output",
-        "f16[16x1x1x1]", "--ovxlib", "1.1.88", "--target", "0x1000000e", "--strict",
+        "admit",
+        "--op",
+        "conv2d",
+        "--input",
+        "f16[16x1x1x1]",
+        "--weight",
+        "f16[3x1x1x1]",
+        "--bias",
+        "f32[1]",
+        "--output",
+        "f16[16x1x1x1]",
+        "--ovxlib",
+        "1.1.88",
+        "--target",
+        "0x1000000e",
+        "--strict",
     ];
     assert_eq!(status(&control), 0);
     assert!(text(&control).contains("admitted, on NN"));
@@ -185,7 +226,17 @@ fn a_model_beside_a_compiled_file() {
     let rows = value["beside"]["rows"].as_array().unwrap();
     // One convolution in each: paired, and it differs from the prediction.
     let conv = rows.iter().find(|row| row["operator"].as_str().unwrap().contains("CONV_2D")).unwrap();
-    assert_eq!((conv["agreement"].as_str(), conv["engines"][0].as_str()), (Some("differs"), Some("SH")), "{value}");
-    assert!(value["beside"]["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("not paired")));
+    assert_eq!(
+        (conv["agreement"].as_str(), conv["engines"][0].as_str()),
+        (Some("differs"), Some("SH")),
+        "{value}"
+    );
+    assert!(
+        value["beside"]["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|note| note.as_str().unwrap().contains("not paired"))
+    );
     assert_eq!(status(&["admit", &model, "--ovxlib", "1.2.22"]), 0);
 }

@@ -15,7 +15,8 @@ fn yamnet_for_ameba_is_read_whole() {
     assert_eq!((nbg.header.version, nbg.header.target), (0x1000E, 0xAD));
     assert_eq!(nbg.depth, Depth::Whole);
     assert_eq!(nbg.sha256, "19e2a62de454b818f3a316ec8565dbfd66cfb1c22f446774a46cc1320c85ff7e");
-    let counts = [Engine::Shader, Engine::NeuralNetwork, Engine::TensorProcessor].map(|engine| nbg.count(engine));
+    let counts =
+        [Engine::Shader, Engine::NeuralNetwork, Engine::TensorProcessor].map(|engine| nbg.count(engine));
     assert_eq!(counts, [2, 27, 12]);
     assert_eq!(nbg.operations.first().unwrap().role, OperationRole::Init);
     assert_eq!(nbg.operations.last().unwrap().role, OperationRole::End);
@@ -92,7 +93,15 @@ fn opaque_parts_of_both_files_are_commands_weights_and_programs() {
     for name in ["ameba_yamnet_s_hybrid.nb", "timvx_conv2d_relu_maxpool2d_fp32.nbg"] {
         let Some(bytes) = real(name) else { return };
         let nbg = Nbg::parse(&bytes).unwrap();
-        let known = ["LCD", "NN commands", "TP commands", "weights", "shader programs", "constants", "command states"];
+        let known = [
+            "LCD",
+            "NN commands",
+            "TP commands",
+            "weights",
+            "shader programs",
+            "constants",
+            "command states",
+        ];
         for span in nbg.coverage.spans.iter().filter(|span| span.understanding == Understanding::Opaque) {
             assert!(known.contains(&span.what.as_str()), "{span:?}");
         }

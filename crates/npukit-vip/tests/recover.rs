@@ -61,7 +61,8 @@ fn assert_all_found(recovery: &Recovery, name: &str) {
     let mut wanted: Vec<_> = expected()
         .into_values()
         .map(|(inputs, outputs, rows)| {
-            let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect();
+            let rows: Vec<Vec<String>> =
+                rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect();
             (inputs, outputs, rows)
         })
         .collect();
@@ -75,7 +76,8 @@ fn assert_names_are_right(recovery: &Recovery, name: &str) -> usize {
     let mut named = 0;
     for table in &recovery.tables {
         if let Some(op) = &table.name {
-            let (inputs, outputs, wanted) = expected.get(op.as_str()).unwrap_or_else(|| panic!("{name}: {op}"));
+            let (inputs, outputs, wanted) =
+                expected.get(op.as_str()).unwrap_or_else(|| panic!("{name}: {op}"));
             assert_eq!((table.inputs, table.outputs), (*inputs, *outputs), "{name}: {op}");
             assert_eq!(&rows(table), wanted, "{name}: {op}");
             named += 1;
@@ -103,9 +105,16 @@ fn every_fixture_yields_all_tables() {
                 (_, "arm") => "REL",
                 _ => "RELA",
             };
-            assert!(recovery.tables.iter().all(|table| table.found_by == kind), "{name}: {:?}", recovery.relocations);
+            assert!(
+                recovery.tables.iter().all(|table| table.found_by == kind),
+                "{name}: {:?}",
+                recovery.relocations
+            );
             // The decoys: one with a row size that doesn't fit and one without inputs fail at once.
-            assert_eq!(recovery.rejected, BTreeMap::from([("a cell is no type", 1), ("row count out of range", 1)]));
+            assert_eq!(
+                recovery.rejected,
+                BTreeMap::from([("a cell is no type", 1), ("row count out of range", 1)])
+            );
         }
     }
 }
@@ -138,7 +147,9 @@ fn code_names_tables_of_stripped_files_and_twins_too() {
         assert_names_are_right(&recovery, &name);
     }
     let arm = fixture("demo-arm-stripped.so");
-    assert!(arm.tables.iter().all(|table| table.name.is_none() && table.name_certainty == Certainty::Unknown));
+    assert!(
+        arm.tables.iter().all(|table| table.name.is_none() && table.name_certainty == Certainty::Unknown)
+    );
     assert!(arm.unknowns.iter().any(|text| text.contains("code isn't searched")));
 }
 
@@ -149,7 +160,10 @@ fn the_bundle_says_where_everything_lies() {
     for table in &fixture(name).tables {
         let rows = &bytes[table.rows_offset as usize..][..table.rows.iter().flatten().count() * 4];
         assert_eq!(npukit_vip::tables::hex_sha256(rows), table.sha256);
-        assert_ne!(table.descriptor_offset, table.descriptor_address, "data lie at another address than offset");
+        assert_ne!(
+            table.descriptor_offset, table.descriptor_address,
+            "data lie at another address than offset"
+        );
         let word = &bytes[table.descriptor_offset as usize..][..4];
         assert_eq!(word, table.inputs.to_le_bytes());
     }
@@ -166,7 +180,11 @@ fn a_library_compiled_here() {
         let output = folder.path().join("demo.so");
         let arguments = [level, "-fPIC", "-ffreestanding", "-nostdlib", "-shared", "-s", "-o"];
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let status = std::process::Command::new(compiler).args(arguments).arg(&output).arg(fixtures().join("demo.c")).status();
+        let status = std::process::Command::new(compiler)
+            .args(arguments)
+            .arg(&output)
+            .arg(fixtures().join("demo.c"))
+            .status();
         match status {
             Ok(status) if status.success() => {}
             other => {
@@ -179,7 +197,10 @@ fn a_library_compiled_here() {
         assert_all_found(&recovery, level);
         assert_names_are_right(&recovery, level);
         if recovery.file.machine == "x86_64" {
-            assert!(recovery.tables.iter().filter(|table| table.name.is_some()).count() >= 4, "{level}: {recovery}");
+            assert!(
+                recovery.tables.iter().filter(|table| table.name.is_some()).count() >= 4,
+                "{level}: {recovery}"
+            );
         }
     }
 }
@@ -238,4 +259,46 @@ fn overlapping_segments_and_four_gigabyte_claims_are_errors() {
     let mut changed = bytes.clone();
     changed[loads[0] + 32..loads[0] + 40].copy_from_slice(&(4u64 << 30).to_le_bytes());
     assert!(matches!(recover(&changed, "x"), Err(RecoverError::Segment { size: 0x1_0000_0000, .. })));
+}
+
+mod property {
+    use super::fixtures;
+    use npukit_vip::recover::{decode_android, decode_relr, recover};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn changed_libraries(
+            which in 0usize..4,
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..16),
+        ) {
+            let name = ["demo-aarch64-android.so", "demo-arm-relr.so", "demo-x86_64.so", "demo-arm-android.so"][which];
+            let mut bytes = std::fs::read(fixtures().join(name)).unwrap();
+            for (place, value) in changes {
+                let place = place.index(bytes.len());
+                bytes[place] = value;
+            }
+            if let Ok(found) = recover(&bytes, name) {
+                for table in &found.tables {
+                    let end = table.rows_offset as usize + 4 * table.rows.iter().map(Vec::len).sum::<usize>();
+                    prop_assert!(end <= bytes.len());
+                }
+                let _ = found.to_string();
+            }
+        }
+
+        #[test]
+        fn packed_tables_stay_within_their_limits(table in prop::collection::vec(any::<u8>(), 0..400), limit in 0u64..10_000) {
+            let table = [b"APS2".as_slice(), &table].concat();
+            if let Ok(entries) = decode_android(&table, limit) {
+                prop_assert!(entries.len() as u64 <= limit);
+            }
+            let words: Vec<u64> = table.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+            if let Ok(places) = decode_relr(words.iter().copied(), 8) {
+                prop_assert!(places.len() <= 64 * words.len());
+            }
+        }
+    }
 }

@@ -63,7 +63,9 @@ enum Kind {
 
 fn kind_of_operator(op: &str) -> Kind {
     match op {
-        "CONV2D" | "GROUPED_CONV2D" | "DECONVOLUTION" | "CONV1D" | "GROUPED_CONV1D" | "DEPTHWISE_CONV1D" => Kind::Convolution,
+        "CONV2D" | "GROUPED_CONV2D" | "DECONVOLUTION" | "CONV1D" | "GROUPED_CONV1D" | "DEPTHWISE_CONV1D" => {
+            Kind::Convolution
+        }
         "FCL" | "FCL2" => Kind::FullyConnected,
         "POOL" => Kind::Pooling,
         "SOFTMAX" => Kind::Softmax,
@@ -95,7 +97,10 @@ fn kind_of_layer(name: &str) -> Kind {
 pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
     let mut notes = Vec::new();
     if let Some(target) = admission.target.filter(|target| *target != nbg.header.target) {
-        notes.push(format!("the file is for target {:#x}, the question was about {target:#x}", nbg.header.target));
+        notes.push(format!(
+            "the file is for target {:#x}, the question was about {target:#x}",
+            nbg.header.target
+        ));
     }
     if nbg.layers.is_empty() {
         notes.push("the file's layers aren't readable (or there are none)".into());
@@ -109,8 +114,11 @@ pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
         (Kind::Softmax, "softmaxes"),
         (Kind::Activation, "activations"),
     ] {
-        let indices = |fits: &dyn Fn(usize) -> bool, count: usize| (0..count).filter(|index| fits(*index)).collect::<Vec<_>>();
-        let operators = indices(&|i| kind_of_operator(&admission.operators[i].op) == kind, admission.operators.len());
+        let indices = |fits: &dyn Fn(usize) -> bool, count: usize| {
+            (0..count).filter(|index| fits(*index)).collect::<Vec<_>>()
+        };
+        let operators =
+            indices(&|i| kind_of_operator(&admission.operators[i].op) == kind, admission.operators.len());
         let layers = indices(&|i| kind_of_layer(&nbg.layers[i].name) == kind, nbg.layers.len());
         if operators.len() == layers.len() {
             for (operator, layer) in operators.into_iter().zip(layers) {
@@ -118,7 +126,11 @@ pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
                 used[layer] = true;
             }
         } else if !nbg.layers.is_empty() {
-            notes.push(format!("{name}: the model has {}, the file {}: not paired", operators.len(), layers.len()));
+            notes.push(format!(
+                "{name}: the model has {}, the file {}: not paired",
+                operators.len(),
+                layers.len()
+            ));
         }
     }
     let mut rows = Vec::new();
@@ -126,12 +138,23 @@ pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
         let predicted = operator.verdict.to_string();
         let layer = layer.and_then(|index| nbg.layers.get(index));
         let engines = layer.map_or_else(Vec::new, |layer| nbg.engines_of(layer.id));
-        let main = engines.iter().copied().find(|engine| *engine == Engine::NeuralNetwork).or(engines.first().copied());
+        let main = engines
+            .iter()
+            .copied()
+            .find(|engine| *engine == Engine::NeuralNetwork)
+            .or(engines.first().copied());
         let agreement = match (&operator.verdict, main) {
             (_, None) => Agreement::Unpaired,
             (Verdict::Refused { .. }, Some(_)) => Agreement::Differs,
-            (Verdict::Confirmed { engine, .. } | Verdict::Conditional { engine: Some(engine), .. }, Some(main)) => {
-                if *engine == main { Agreement::Agrees } else { Agreement::Differs }
+            (
+                Verdict::Confirmed { engine, .. } | Verdict::Conditional { engine: Some(engine), .. },
+                Some(main),
+            ) => {
+                if *engine == main {
+                    Agreement::Agrees
+                } else {
+                    Agreement::Differs
+                }
             }
             (Verdict::Conditional { engine: None, .. } | Verdict::Unknown { .. }, Some(_)) => Agreement::Told,
         };
@@ -145,8 +168,13 @@ pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
         let layer = layer.map(|layer| format!("{} {}", layer.id, layer.name));
         rows.push(BesideRow { operator: operator.label.clone(), predicted, layer, engines, agreement });
     }
-    let unpaired_layers =
-        nbg.layers.iter().zip(used).filter(|(_, used)| !used).map(|(layer, _)| format!("{} {}", layer.id, layer.name)).collect();
+    let unpaired_layers = nbg
+        .layers
+        .iter()
+        .zip(used)
+        .filter(|(_, used)| !used)
+        .map(|(layer, _)| format!("{} {}", layer.id, layer.name))
+        .collect();
     Beside { rows, unpaired_layers, notes }
 }
 
@@ -161,7 +189,14 @@ impl fmt::Display for Beside {
                 Agreement::Told => "told",
                 Agreement::Unpaired => "unpaired",
             };
-            writeln!(f, "  {mark:<9}{}: {} | layer {} on {}", row.operator, row.predicted, row.layer.as_deref().unwrap_or("none"), if engines.is_empty() { "nothing".into() } else { engines.join("+") })?;
+            writeln!(
+                f,
+                "  {mark:<9}{}: {} | layer {} on {}",
+                row.operator,
+                row.predicted,
+                row.layer.as_deref().unwrap_or("none"),
+                if engines.is_empty() { "nothing".into() } else { engines.join("+") }
+            )?;
         }
         if !self.unpaired_layers.is_empty() {
             writeln!(f, "  layers without an operator: {}", self.unpaired_layers.join(", "))?;

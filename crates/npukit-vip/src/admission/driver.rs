@@ -47,14 +47,20 @@ pub(super) fn place(
     }
 }
 
-fn witnessed(context: &Context<'_>, operator: &Operator, operands: &Operands<'_>, steps: &mut Vec<Step>) -> Option<Verdict> {
+fn witnessed(
+    context: &Context<'_>,
+    operator: &Operator,
+    operands: &Operands<'_>,
+    steps: &mut Vec<Step>,
+) -> Option<Verdict> {
     let squeeze = |shape: &[u32]| -> Vec<u32> {
         let end = shape.iter().rposition(|dim| *dim != 1).map_or(1.min(shape.len()), |last| last + 1);
         shape.get(..end).unwrap_or(shape).to_vec()
     };
     let same = |tensor: Option<&crate::graph::Tensor>, (cell, dims): (Cell, &[u32])| {
         tensor.is_some_and(|tensor| {
-            tensor.cell() == cell && tensor.shape.as_ref().is_some_and(|shape| squeeze(shape) == squeeze(dims))
+            tensor.cell() == cell
+                && tensor.shape.as_ref().is_some_and(|shape| squeeze(shape) == squeeze(dims))
         })
     };
     let witness = WITNESSES.iter().find(|witness| {
@@ -65,7 +71,13 @@ fn witnessed(context: &Context<'_>, operator: &Operator, operands: &Operands<'_>
             && (0..3).all(|i| same(operands.input(i), witness.tensors[i]))
             && same(operands.output(0), witness.tensors[3])
     })?;
-    steps.push(Step::new(Stage::Witness, Outcome::Pass, Certainty::Known, "a node of this type and shape was seen", witness.source));
+    steps.push(Step::new(
+        Stage::Witness,
+        Outcome::Pass,
+        Certainty::Known,
+        "a node of this type and shape was seen",
+        witness.source,
+    ));
     Some(Verdict::Confirmed { engine: witness.engine, by: witness.source.to_owned() })
 }
 
@@ -106,11 +118,14 @@ fn nn_format(context: &Context<'_>, input: Cell, weight: Cell) -> NnAnswer {
     {
         return NnAnswer::No("an asymmetric U8 input needs feature 0x1b, which is off", Some(state));
     }
-    let described = (input == f16 && weight == f16) || (input == u8_asym && (weight == u8_asym || weight == i8_per_channel));
+    let described = (input == f16 && weight == f16)
+        || (input == u8_asym && (weight == u8_asym || weight == i8_per_channel));
     if described {
         NnAnswer::If(conditions)
     } else {
-        NnAnswer::NotRead(format!("the NN format check for {input} with {weight} hangs on features that nobody has named"))
+        NnAnswer::NotRead(format!(
+            "the NN format check for {input} with {weight} hangs on features that nobody has named"
+        ))
     }
 }
 
@@ -141,23 +156,49 @@ fn convolution(
                 let why = "never on NN; a shader path was seen on this target";
                 steps.push(Step::new(Stage::Driver, Outcome::Pass, shader.certainty, why, &shader.why));
                 open.push(Condition { feature: Feature::ShaderF32Convolution, needed: true, state: shader });
-                return Verdict::Conditional { engine: Some(Engine::Shader), on: open, unread: UNREAD.into() };
+                return Verdict::Conditional {
+                    engine: Some(Engine::Shader),
+                    on: open,
+                    unread: UNREAD.into(),
+                };
             }
-            Verdict::Refused { by: Stage::NnFormat, rule: rule.to_owned(), detail, code: Some(FORMAT_NOT_SUPPORTED) }
+            Verdict::Refused {
+                by: Stage::NnFormat,
+                rule: rule.to_owned(),
+                detail,
+                code: Some(FORMAT_NOT_SUPPORTED),
+            }
         }
         NnAnswer::If(conditions) => {
-            steps.push(Step::new(Stage::NnFormat, Outcome::Pass, certainty, "admitted to NN if the named features allow it", &names(&conditions)));
+            steps.push(Step::new(
+                Stage::NnFormat,
+                Outcome::Pass,
+                certainty,
+                "admitted to NN if the named features allow it",
+                &names(&conditions),
+            ));
             open.extend(conditions);
             Verdict::Conditional { engine: Some(Engine::NeuralNetwork), on: open, unread: UNREAD.into() }
         }
         NnAnswer::NotRead(why) => {
-            steps.push(Step::new(Stage::NnFormat, Outcome::Unknown, Certainty::Unknown, "NN format check", &why));
+            steps.push(Step::new(
+                Stage::NnFormat,
+                Outcome::Unknown,
+                Certainty::Unknown,
+                "NN format check",
+                &why,
+            ));
             Verdict::Unknown { why, on: open }
         }
     }
 }
 
-fn fully_connected(context: &Context<'_>, operands: &Operands<'_>, mut open: Vec<Condition>, steps: &mut Vec<Step>) -> Verdict {
+fn fully_connected(
+    context: &Context<'_>,
+    operands: &Operands<'_>,
+    mut open: Vec<Condition>,
+    steps: &mut Vec<Step>,
+) -> Verdict {
     let (Some(input), Some(weight)) = (operands.input(0), operands.input(1)) else {
         return Verdict::Unknown { why: "input or weight isn't given".into(), on: open };
     };
@@ -165,17 +206,45 @@ fn fully_connected(context: &Context<'_>, operands: &Operands<'_>, mut open: Vec
     match nn_format(context, input.cell(), weight.cell()) {
         NnAnswer::No(rule, _) => {
             steps.push(Step::new(Stage::NnFormat, Outcome::Refuse, Certainty::Known, rule, "not on NN"));
-            steps.push(Step::new(Stage::TpFormat, Outcome::Unknown, Certainty::Unknown, "TP format check", tp));
+            steps.push(Step::new(
+                Stage::TpFormat,
+                Outcome::Unknown,
+                Certainty::Unknown,
+                "TP format check",
+                tp,
+            ));
             Verdict::Unknown { why: format!("not on NN ({rule}); {tp}"), on: open }
         }
         NnAnswer::If(conditions) => {
-            steps.push(Step::new(Stage::NnFormat, Outcome::Pass, Certainty::Known, "admitted to NN if the named features allow it", &names(&conditions)));
-            steps.push(Step::new(Stage::TpFormat, Outcome::Unknown, Certainty::Unknown, "TP format check", tp));
+            steps.push(Step::new(
+                Stage::NnFormat,
+                Outcome::Pass,
+                Certainty::Known,
+                "admitted to NN if the named features allow it",
+                &names(&conditions),
+            ));
+            steps.push(Step::new(
+                Stage::TpFormat,
+                Outcome::Unknown,
+                Certainty::Unknown,
+                "TP format check",
+                tp,
+            ));
             open.extend(conditions);
-            Verdict::Conditional { engine: Some(Engine::NeuralNetwork), on: open, unread: format!("{UNREAD}; {tp}") }
+            Verdict::Conditional {
+                engine: Some(Engine::NeuralNetwork),
+                on: open,
+                unread: format!("{UNREAD}; {tp}"),
+            }
         }
         NnAnswer::NotRead(why) => {
-            steps.push(Step::new(Stage::NnFormat, Outcome::Unknown, Certainty::Unknown, "NN format check", &why));
+            steps.push(Step::new(
+                Stage::NnFormat,
+                Outcome::Unknown,
+                Certainty::Unknown,
+                "NN format check",
+                &why,
+            ));
             Verdict::Unknown { why: format!("{why}; {tp}"), on: open }
         }
     }
@@ -186,8 +255,17 @@ fn batch_gemm(context: &Context<'_>, mut open: Vec<Condition>, steps: &mut Vec<S
     let state = (context.feature)(Feature::BatchGemm);
     let rule = "the batched product needs feature 0x2ca and passes shape checks of its own; the rules of FCL don't apply";
     if state.certainty == Certainty::Known && state.on == Some(false) {
-        steps.push(Step::new(Stage::Driver, Outcome::Unknown, Certainty::Known, rule, "0x2ca is off: not on NN"));
-        return Verdict::Unknown { why: "not on NN: feature 0x2ca is off; what takes it then isn't public".into(), on: open };
+        steps.push(Step::new(
+            Stage::Driver,
+            Outcome::Unknown,
+            Certainty::Known,
+            rule,
+            "0x2ca is off: not on NN",
+        ));
+        return Verdict::Unknown {
+            why: "not on NN: feature 0x2ca is off; what takes it then isn't public".into(),
+            on: open,
+        };
     }
     steps.push(Step::new(Stage::Driver, Outcome::Pass, Certainty::Known, rule, &state.why));
     open.push(Condition { feature: Feature::BatchGemm, needed: true, state });

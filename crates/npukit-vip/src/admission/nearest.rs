@@ -38,21 +38,22 @@ pub(super) fn nearest(asker: &Asker<'_>, op: &str, operands: &Operands<'_>) -> V
         let (inputs, outputs) = row.cells.split_at(table.inputs);
         let mut distance = 0;
         let mut changes = Vec::new();
-        let mut apply = |tensors: &[Option<&Tensor>], cells: &[Cell], what: &str| -> Option<Vec<Option<Tensor>>> {
-            let mut new: Vec<Option<Tensor>> = tensors.iter().map(|tensor| tensor.cloned()).collect();
-            for (slot, cell) in new.iter_mut().zip(cells) {
-                let old = slot.as_ref().map_or(Cell(0), Tensor::cell);
-                if old == *cell {
-                    continue;
+        let mut apply =
+            |tensors: &[Option<&Tensor>], cells: &[Cell], what: &str| -> Option<Vec<Option<Tensor>>> {
+                let mut new: Vec<Option<Tensor>> = tensors.iter().map(|tensor| tensor.cloned()).collect();
+                for (slot, cell) in new.iter_mut().zip(cells) {
+                    let old = slot.as_ref().map_or(Cell(0), Tensor::cell);
+                    if old == *cell {
+                        continue;
+                    }
+                    // An absent tensor can't be invented, a present one can't be dropped: such a row is for another use.
+                    let tensor = slot.as_ref().filter(|_| cell.0 != 0)?;
+                    distance += if old.type_bits() == cell.type_bits() { 1 } else { 3 };
+                    changes.push(format!("{what} {} instead of {old}", cell));
+                    *slot = Some(retyped(tensor, *cell)?);
                 }
-                // An absent tensor can't be invented, a present one can't be dropped: such a row is for another use.
-                let tensor = slot.as_ref().filter(|_| cell.0 != 0)?;
-                distance += if old.type_bits() == cell.type_bits() { 1 } else { 3 };
-                changes.push(format!("{what} {} instead of {old}", cell));
-                *slot = Some(retyped(tensor, *cell)?);
-            }
-            Some(new)
-        };
+                Some(new)
+            };
         let Some(new_inputs) = apply(&operands.inputs, inputs, "input") else { continue };
         let Some(new_outputs) = apply(&operands.outputs, outputs, "output") else { continue };
         let candidate = Operands {
@@ -96,6 +97,8 @@ fn table_of(asker: &Asker<'_>, op: &str, depth: usize) -> Option<(String, String
         | CheckStep::Slice(name, _)
         | CheckStep::Either(_, name) => Some((name.clone(), check.file.clone())),
         CheckStep::As(other) => table_of(asker, other, depth + 1),
-        CheckStep::None | CheckStep::Free | CheckStep::Shapes | CheckStep::Quant | CheckStep::Unmodelled => None,
+        CheckStep::None | CheckStep::Free | CheckStep::Shapes | CheckStep::Quant | CheckStep::Unmodelled => {
+            None
+        }
     })
 }

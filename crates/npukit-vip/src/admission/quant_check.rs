@@ -16,15 +16,26 @@ pub const RELATIVE_TOLERANCE: f64 = 1e-5;
 pub const SMALLEST_TOLERANCE: f64 = 1e-8;
 
 /// The check's answer and why.
-pub fn quant_check(version: OvxlibVersion, input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> (Outcome, String) {
+pub fn quant_check(
+    version: OvxlibVersion,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+) -> (Outcome, String) {
     let pass = |why: String| (Outcome::Pass, why);
     let refuse = |why: String| (Outcome::Refuse, why);
     let scheme = input.quant.scheme;
     if input.vx_type != weight.vx_type {
-        return pass(format!("input {} and weight {} differ in type: not compared", input.vx_type, weight.vx_type));
+        return pass(format!(
+            "input {} and weight {} differ in type: not compared",
+            input.vx_type, weight.vx_type
+        ));
     }
     if scheme != weight.quant.scheme {
-        return pass(format!("input {scheme} and weight {} differ in quantisation: not compared", weight.quant.scheme));
+        return pass(format!(
+            "input {scheme} and weight {} differ in quantisation: not compared",
+            weight.quant.scheme
+        ));
     }
     if let Some(bias) = bias.filter(|bias| bias.quant.scheme != scheme) {
         return pass(format!("the bias is {} where the input is {scheme}: not compared", bias.quant.scheme));
@@ -38,27 +49,41 @@ pub fn quant_check(version: OvxlibVersion, input: &Tensor, weight: &Tensor, bias
     match scheme {
         Quant::DFP => fixed_point(input, weight, bias),
         Quant::ASYM | Quant::SYM | Quant::FP8 => affine(version, input, weight, bias),
-        _ => refuse(format!("input and weight are both {} with quantisation {scheme}, which the check doesn't take", input.vx_type)),
+        _ => refuse(format!(
+            "input and weight are both {} with quantisation {scheme}, which the check doesn't take",
+            input.vx_type
+        )),
     }
 }
 
 fn fixed_point(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> (Outcome, String) {
     if !matches!(input.vx_type, VxType::I8 | VxType::I16 | VxType::I32) {
-        return (Outcome::Refuse, format!("fixed point is taken for i8, i16 and i32, not for {}", input.vx_type));
+        return (
+            Outcome::Refuse,
+            format!("fixed point is taken for i8, i16 and i32, not for {}", input.vx_type),
+        );
     }
     let Some(bias) = bias else { return (Outcome::Pass, "no bias to compare with".into()) };
     match (input.quant.fl, weight.quant.fl, bias.quant.fl) {
         (Some(i), Some(w), Some(b)) if i32::from(b) == i32::from(i) + i32::from(w) => {
             (Outcome::Pass, format!("bias fl {b} = {i} + {w}"))
         }
-        (Some(i), Some(w), Some(b)) => {
-            (Outcome::Refuse, format!("input fl {i} + weight fl {w} = {}, the bias has fl {b}", i32::from(i) + i32::from(w)))
+        (Some(i), Some(w), Some(b)) => (
+            Outcome::Refuse,
+            format!("input fl {i} + weight fl {w} = {}, the bias has fl {b}", i32::from(i) + i32::from(w)),
+        ),
+        _ => {
+            (Outcome::Unknown, "the bias must have fl = input fl + weight fl; not all three are given".into())
         }
-        _ => (Outcome::Unknown, "the bias must have fl = input fl + weight fl; not all three are given".into()),
     }
 }
 
-fn affine(version: OvxlibVersion, input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> (Outcome, String) {
+fn affine(
+    version: OvxlibVersion,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+) -> (Outcome, String) {
     use VxType as T;
     let taken: &[VxType] = if version >= OvxlibVersion::FCL_TABLE_UNREAD {
         &[T::U4, T::U8, T::U16, T::U32, T::I4, T::I8, T::I16]
@@ -67,7 +92,8 @@ fn affine(version: OvxlibVersion, input: &Tensor, weight: &Tensor, bias: Option<
     };
     if !taken.contains(&input.vx_type) {
         let names: Vec<String> = taken.iter().map(VxType::to_string).collect();
-        let why = format!("affine {} isn't taken in ovxlib {version}; taken: {}", input.vx_type, names.join(", "));
+        let why =
+            format!("affine {} isn't taken in ovxlib {version}; taken: {}", input.vx_type, names.join(", "));
         return (Outcome::Refuse, why);
     }
     let Some(bias) = bias else { return (Outcome::Pass, "no bias to compare with".into()) };
@@ -75,7 +101,10 @@ fn affine(version: OvxlibVersion, input: &Tensor, weight: &Tensor, bias: Option<
         return (Outcome::Pass, "the bias scale is 0: not compared".into());
     }
     let (Some(i), Some(w), Some(b)) = (input.quant.scale, weight.quant.scale, bias.quant.scale) else {
-        return (Outcome::Unknown, "the bias scale must be input scale * weight scale; not all three are given".into());
+        return (
+            Outcome::Unknown,
+            "the bias scale must be input scale * weight scale; not all three are given".into(),
+        );
     };
     let product = f64::from(i) * f64::from(w);
     let b = f64::from(b);
@@ -84,7 +113,9 @@ fn affine(version: OvxlibVersion, input: &Tensor, weight: &Tensor, bias: Option<
     if difference <= tolerance {
         (Outcome::Pass, format!("bias scale {b:e} is input * weight = {product:e} within {tolerance:e}"))
     } else {
-        let why = format!("input * weight = {product:e}, the bias scale is {b:e}: off by {difference:e}, {tolerance:e} allowed");
+        let why = format!(
+            "input * weight = {product:e}, the bias scale is {b:e}: off by {difference:e}, {tolerance:e} allowed"
+        );
         (Outcome::Refuse, why)
     }
 }
@@ -143,13 +174,16 @@ mod tests {
 
     #[test]
     fn the_bias_scale_is_compared_with_a_relative_tolerance_and_a_floor() {
-        let at = |bias: &str| check(NEW, "u8:asym@0.5,0", "u8:asym@0.5,0", Some(&format!("i32:asym@{bias},0")));
+        let at =
+            |bias: &str| check(NEW, "u8:asym@0.5,0", "u8:asym@0.5,0", Some(&format!("i32:asym@{bias},0")));
         assert_eq!(at("0.25"), Outcome::Pass);
         assert_eq!(at("0.2500024"), Outcome::Pass);
         assert_eq!(at("0.2500026"), Outcome::Refuse);
         assert_eq!(at("0"), Outcome::Pass);
         // A product of 1e-6: five relative millionths would be 1e-11, the floor of 1e-8 is a whole percent.
-        let small = |bias: &str| check(NEW, "u8:asym@0.001,0", "u8:asym@0.001,0", Some(&format!("i32:asym@{bias},0")));
+        let small = |bias: &str| {
+            check(NEW, "u8:asym@0.001,0", "u8:asym@0.001,0", Some(&format!("i32:asym@{bias},0")))
+        };
         assert_eq!(small("0.00000100999"), Outcome::Pass);
         assert_eq!(small("0.00000102"), Outcome::Refuse);
         assert_eq!(check(NEW, "u8:asym", "u8:asym", Some("i32:asym")), Outcome::Unknown);

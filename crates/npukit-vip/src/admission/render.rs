@@ -50,7 +50,12 @@ fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result
 impl fmt::Display for OperatorAdmission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} ({}): {}", self.label, self.op, self.verdict)?;
-        writeln!(f, "    {} -> {}", self.inputs.join(" "), if self.outputs.is_empty() { "not given".into() } else { self.outputs.join(" ") })?;
+        writeln!(
+            f,
+            "    {} -> {}",
+            self.inputs.join(" "),
+            if self.outputs.is_empty() { "not given".into() } else { self.outputs.join(" ") }
+        )?;
         for step in &self.steps {
             let mark = match step.outcome {
                 Outcome::Pass => "pass",

@@ -21,7 +21,8 @@ pub struct Rewrite {
 /// The rule by which a constant F16 bias becomes F32 (`src/tim/vx/ops/conv2d.cc`, `fullyconnected.cc`).
 pub const BIAS_RULE: &str = "TIM-VX replaces a constant F16 bias of Conv2d and FullyConnected by an F32 one";
 /// The rule by which I8 becomes U8 (`vsi_nn_graph_optimization.c`).
-pub const I8_RULE: &str = "vsi_nn_OptimizeGraph turns I8 asymmetric into U8 asymmetric: data XOR 0x80, zero point + 128";
+pub const I8_RULE: &str =
+    "vsi_nn_OptimizeGraph turns I8 asymmetric into U8 asymmetric: data XOR 0x80, zero point + 128";
 /// The same for the graph's own tensors.
 pub const EDGE_RULE: &str = "a DATACONVERT node is put between an I8 graph tensor and its U8 copy";
 
@@ -44,7 +45,12 @@ pub fn rewrite(graph: &ModelGraph, version: OvxlibVersion, i8_to_u8: u8) -> (Mod
             {
                 let from = bias.to_string();
                 bias.vx_type = VxType::F32;
-                changes.push(Rewrite { tensor: bias.name.clone(), from, to: bias.to_string(), rule: BIAS_RULE });
+                changes.push(Rewrite {
+                    tensor: bias.name.clone(),
+                    from,
+                    to: bias.to_string(),
+                    rule: BIAS_RULE,
+                });
             }
         }
     }
@@ -75,9 +81,21 @@ pub fn rewrite(graph: &ModelGraph, version: OvxlibVersion, i8_to_u8: u8) -> (Mod
             };
             graph.tensors.push(original.clone());
             let op = "DATACONVERT".to_owned();
-            graph.operators.push(Operator { op, label, inputs, outputs, kind: OperatorKind::Plain, left_out: None });
+            graph.operators.push(Operator {
+                op,
+                label,
+                inputs,
+                outputs,
+                kind: OperatorKind::Plain,
+                left_out: None,
+            });
         }
-        changes.push(Rewrite { tensor: original.name.clone(), from: original.to_string(), to: changed.to_string(), rule });
+        changes.push(Rewrite {
+            tensor: original.name.clone(),
+            from: original.to_string(),
+            to: changed.to_string(),
+            rule,
+        });
         graph.tensors[index] = changed;
     }
     (graph, changes)
@@ -131,7 +149,8 @@ mod tests {
             graph.tensors[index].place = Place::Graph;
         }
         let (after, changes) = rewrite(&graph, OvxlibVersion::NEWEST, 1);
-        let added: Vec<_> = after.operators[1..].iter().map(|o| (o.inputs[0].unwrap(), o.outputs[0])).collect();
+        let added: Vec<_> =
+            after.operators[1..].iter().map(|o| (o.inputs[0].unwrap(), o.outputs[0])).collect();
         assert_eq!(added, [(3, 0), (2, 4)]);
         assert_eq!(types(&after)[3], "i8:asym@0.5,0");
         assert!(changes.iter().all(|change| change.rule == EDGE_RULE));

@@ -32,14 +32,16 @@ pub fn signature(table: &Table, operands: &Operands<'_>, outputs_known: bool) ->
 pub fn first_match(table: &Table, signature: &[Cell], version: OvxlibVersion) -> Option<usize> {
     let wildcard = version >= OvxlibVersion::WILDCARD;
     table.rows.iter().position(|row| {
-        row.cells.len() == signature.len() && row.cells.iter().zip(signature).all(|(row, cell)| cell_matches(*row, *cell, wildcard))
+        row.cells.len() == signature.len()
+            && row.cells.iter().zip(signature).all(|(row, cell)| cell_matches(*row, *cell, wildcard))
     })
 }
 
 /// Whether one cell of a signature matches one cell of a row.
 pub fn cell_matches(row: Cell, cell: Cell, wildcard: bool) -> bool {
     if wildcard {
-        cell.type_bits() == row.type_bits() && (cell.quant_bits() == 0 || cell.quant_bits() == row.quant_bits())
+        cell.type_bits() == row.type_bits()
+            && (cell.quant_bits() == 0 || cell.quant_bits() == row.quant_bits())
     } else {
         cell == row
     }
@@ -85,7 +87,10 @@ mod tests {
         assert!(row("CONV2D", "i4:asym/i8:asym", NEW).is_some());
         let group = |quant| Cell::new(crate::codes::VxType::I4, crate::codes::Quant(quant));
         let dfp_row: Cell = "i4:dfp".parse().unwrap();
-        assert!(cell_matches(dfp_row, group(9), true), "I4 with GROUP_ASYM is the same number as I4 with DFP");
+        assert!(
+            cell_matches(dfp_row, group(9), true),
+            "I4 with GROUP_ASYM is the same number as I4 with DFP"
+        );
         assert!(!cell_matches("bf16".parse().unwrap(), Cell(0x1A), false));
     }
 
@@ -93,7 +98,11 @@ mod tests {
     fn packed_weights_match_no_row() {
         for table in &tables::newest().tables {
             for row in &table.rows {
-                assert!(row.cells.iter().all(|cell| !cell_matches(*cell, "vdata".parse().unwrap(), true)), "{}", table.op);
+                assert!(
+                    row.cells.iter().all(|cell| !cell_matches(*cell, "vdata".parse().unwrap(), true)),
+                    "{}",
+                    table.op
+                );
             }
         }
     }

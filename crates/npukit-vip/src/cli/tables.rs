@@ -247,7 +247,10 @@ fn export(which: &Select, format: Format, output: Option<&Path>, without_x_bits:
             [one] if without_x_bits => one.table.raw_without_x_bits(),
             [one] => one.table.raw(),
             several => {
-                return Err(format!("raw is for one table, {} are chosen: name one with --op", several.len()));
+                return Err(format!(
+                    "raw is for one table, {} are chosen: name one with --op",
+                    several.len()
+                ));
             }
         },
     };

@@ -54,7 +54,9 @@ pub fn crc32(slices: &[&[u8]]) -> u32 {
 /// The verdict for a version-1 file that is long enough to have the word.
 pub(super) fn judge(bytes: &[u8], version: u32) -> Checksum {
     let at = layout::CHECKSUM_OFFSET as usize;
-    let (Some(before), Some(word), Some(after)) = (bytes.get(..at), bytes.get(at..at + 4), bytes.get(at + 4..)) else {
+    let (Some(before), Some(word), Some(after)) =
+        (bytes.get(..at), bytes.get(at..at + 4), bytes.get(at + 4..))
+    else {
         return Checksum::Absent;
     };
     let stored = word.try_into().map_or(0, u32::from_le_bytes);

@@ -75,8 +75,11 @@ pub fn compare(first: (&Nbg, &[u8]), second: (&Nbg, &[u8])) -> Comparison {
     }
     let identical = a_bytes == b_bytes;
     if !identical && list.0.is_empty() {
-        let at = a_bytes.iter().zip(b_bytes).position(|(a, b)| a != b).unwrap_or(a_bytes.len().min(b_bytes.len()));
-        let byte = |bytes: &[u8]| bytes.get(at).map_or_else(|| "end of file".to_owned(), |byte| format!("{byte:#04x}"));
+        let at =
+            a_bytes.iter().zip(b_bytes).position(|(a, b)| a != b).unwrap_or(a_bytes.len().min(b_bytes.len()));
+        let byte = |bytes: &[u8]| {
+            bytes.get(at).map_or_else(|| "end of file".to_owned(), |byte| format!("{byte:#04x}"))
+        };
         list.add(&format!("first differing byte, at {at:#x}"), byte(a_bytes), byte(b_bytes));
     }
     Comparison { identical, differences: list.0 }
@@ -87,7 +90,11 @@ struct List(Vec<Difference>);
 impl List {
     fn add<T: Display + PartialEq>(&mut self, what: &str, first: T, second: T) {
         if first != second {
-            self.0.push(Difference { what: what.to_owned(), first: first.to_string(), second: second.to_string() });
+            self.0.push(Difference {
+                what: what.to_owned(),
+                first: first.to_string(),
+                second: second.to_string(),
+            });
         }
     }
 

@@ -72,7 +72,8 @@ impl Coverage {
         if start >= end {
             return;
         }
-        let zero = bytes.get(start as usize..end as usize).is_some_and(|gap| gap.iter().all(|byte| *byte == 0));
+        let zero =
+            bytes.get(start as usize..end as usize).is_some_and(|gap| gap.iter().all(|byte| *byte == 0));
         let (understanding, what) = match zero {
             true => (Understanding::Padding, "zeros"),
             false => (Understanding::Unknown, "claimed by nothing"),
@@ -90,7 +91,11 @@ impl Coverage {
         *total += span.end - span.start;
         match self.spans.last_mut() {
             // Hundreds of neighbouring pieces of one region are one line in the report.
-            Some(last) if last.end == span.start && last.what == span.what && last.understanding == span.understanding => {
+            Some(last)
+                if last.end == span.start
+                    && last.what == span.what
+                    && last.understanding == span.understanding =>
+            {
                 last.end = span.end;
             }
             _ => self.spans.push(span),
@@ -119,7 +124,8 @@ mod tests {
         let claim = |start, end| Span { start, end, understanding: Understanding::Read, what: "x".into() };
         let coverage = Coverage::new(&bytes, vec![claim(7, 40), claim(2, 4), claim(3, 4), claim(9, 9)]);
         assert!(coverage.is_whole(10));
-        let kinds: Vec<_> = coverage.spans.iter().map(|span| (span.start, span.end, span.understanding)).collect();
+        let kinds: Vec<_> =
+            coverage.spans.iter().map(|span| (span.start, span.end, span.understanding)).collect();
         use Understanding as U;
         assert_eq!(kinds, [(0, 2, U::Padding), (2, 4, U::Read), (4, 7, U::Unknown), (7, 10, U::Read)]);
         assert!(Coverage::new(&[], vec![claim(0, 1)]).is_whole(0));

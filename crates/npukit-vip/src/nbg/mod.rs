@@ -60,7 +60,9 @@ pub enum NbgError {
     #[error("version {0:#x}: neither 0x1xxxx nor 0x2xxxx")]
     Version(u32),
     /// The list of sections has no end.
-    #[error("the input table starts at {offset:#x}; the section list starts at {start:#x} and has entries of 8 bytes")]
+    #[error(
+        "the input table starts at {offset:#x}; the section list starts at {start:#x} and has entries of 8 bytes"
+    )]
     SectionList {
         /// Offset of the input table, where the list should end.
         offset: u32,
@@ -402,7 +404,11 @@ impl Nbg {
 
     /// The engines of a layer's operations, in order.
     pub fn engines_of(&self, layer: u32) -> Vec<Engine> {
-        self.operations.iter().filter(|operation| operation.layer == Some(layer)).filter_map(Operation::engine).collect()
+        self.operations
+            .iter()
+            .filter(|operation| operation.layer == Some(layer))
+            .filter_map(Operation::engine)
+            .collect()
     }
 }
 

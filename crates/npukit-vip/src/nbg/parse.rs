@@ -4,8 +4,8 @@ use super::coverage::{Coverage, Span, Understanding};
 use super::layout::{self, section};
 use super::reader::Reader;
 use super::{
-    Code, Depth, FeatureWords, Header, IoQuant, IoTensor, Layer, Memory, Nbg, NbgError, Operation, OperationRole, Section,
-    SoftwareOperation, UnknownWord, checksum,
+    Code, Depth, FeatureWords, Header, IoQuant, IoTensor, Layer, Memory, Nbg, NbgError, Operation,
+    OperationRole, Section, SoftwareOperation, UnknownWord, checksum,
 };
 use crate::chip::Engine;
 use crate::tables::hex_sha256;
@@ -55,7 +55,8 @@ fn header(reader: &Reader<'_>) -> Result<Header, NbgError> {
 
 fn header_only(bytes: &[u8], header: Header) -> Nbg {
     let end = u64::from(layout::HEADER_BYTES);
-    let claim = |start, end, understanding, what: &str| Span { start, end, understanding, what: what.to_owned() };
+    let claim =
+        |start, end, understanding, what: &str| Span { start, end, understanding, what: what.to_owned() };
     let claims = vec![
         claim(0, end, Understanding::Read, "header"),
         claim(end, bytes.len() as u64, Understanding::Unknown, "version 2: layout not known"),
@@ -111,15 +112,19 @@ impl Parser<'_> {
         };
         self.claim(u64::from(fixed.pool), u64::from(fixed.sections), Understanding::Read, "memory needs");
         let sections = self.sections(fixed.sections)?;
-        for entry in sections.iter().filter(|entry| entry.size == 0 && u64::from(entry.offset) > self.reader.len()) {
-            findings.push(format!("empty section {} lies behind the file, at {:#x}", entry.name, entry.offset));
+        for entry in
+            sections.iter().filter(|entry| entry.size == 0 && u64::from(entry.offset) > self.reader.len())
+        {
+            findings
+                .push(format!("empty section {} lies behind the file, at {:#x}", entry.name, entry.offset));
         }
 
         let inputs = self.io(&sections[section::INPUT], header.input_count, &mut findings)?;
         let outputs = self.io(&sections[section::OUTPUT], header.output_count, &mut findings)?;
         let layers = self.layers(&sections[section::LAYER], header.layer_count)?;
         let counts = self.counts(&sections, features)?;
-        let operations = self.operations(&sections[section::OPERATION], header.operation_count, &mut unknown_words)?;
+        let operations =
+            self.operations(&sections[section::OPERATION], header.operation_count, &mut unknown_words)?;
         check_references(&operations, &header, &counts)?;
         self.hardware_init(sections.get(section::HW_INIT), &counts)?;
         self.shader_operations(&sections[section::SH], &counts)?;
@@ -130,14 +135,20 @@ impl Parser<'_> {
         for layer in &layers {
             let there = operations.iter().filter(|operation| operation.layer == Some(layer.id)).count();
             if there != layer.operation_count as usize {
-                findings.push(format!("layer {} `{}` counts {} operations, {there} name it", layer.id, layer.name, layer.operation_count));
+                findings.push(format!(
+                    "layer {} `{}` counts {} operations, {there} name it",
+                    layer.id, layer.name, layer.operation_count
+                ));
             }
         }
         let trailer = self.trailer(&sections);
         let checksum = checksum::judge(self.bytes, self.version);
         let layout = if layout::MET.contains(&self.version) { Certainty::Known } else { Certainty::Assumed };
         if layout == Certainty::Assumed {
-            findings.push(format!("version {:#x} wasn't met in a real file: its layout is taken from its neighbours", self.version));
+            findings.push(format!(
+                "version {:#x} wasn't met in a real file: its layout is taken from its neighbours",
+                self.version
+            ));
         }
         Ok(Nbg {
             header,
@@ -176,7 +187,8 @@ impl Parser<'_> {
         let start = u64::from(offset);
         let bytes = self.reader.slice("the feature words", start, u64::from(layout::FEATURE_BYTES))?;
         let mut words = bytes.chunks_exact(4).map(|word| word.try_into().map_or(0, u32::from_le_bytes));
-        let (flags, pixel_pipes, cores) = (words.next().unwrap_or(0), words.next().unwrap_or(0), words.next().unwrap_or(0));
+        let (flags, pixel_pipes, cores) =
+            (words.next().unwrap_or(0), words.next().unwrap_or(0), words.next().unwrap_or(0));
         let mut note = |index: u32, value: u32, place: &str| {
             if value != 0 {
                 unknown.push(UnknownWord { offset: offset + 4 * index, value, place: place.to_owned() });
@@ -208,15 +220,19 @@ impl Parser<'_> {
     fn sections(&mut self, start: u32) -> Result<Vec<Section>, NbgError> {
         let end = self.reader.u32("the section list", u64::from(start))?;
         let bytes = end.wrapping_sub(start);
-        let fits = (8 * layout::FEWEST_SECTIONS..=8 * layout::MOST_SECTIONS).contains(&bytes) && bytes.is_multiple_of(8);
+        let fits = (8 * layout::FEWEST_SECTIONS..=8 * layout::MOST_SECTIONS).contains(&bytes)
+            && bytes.is_multiple_of(8);
         if end < start || !fits {
             return Err(NbgError::SectionList { offset: end, start });
         }
         let list = self.reader.slice("the section list", u64::from(start), u64::from(bytes))?;
         let mut sections = Vec::new();
         for (index, entry) in list.chunks_exact(8).enumerate() {
-            let word = |at: usize| entry.get(at..at + 4).and_then(|w| w.try_into().ok()).map_or(0, u32::from_le_bytes);
-            let section = Section { index, name: layout::section_name(index), offset: word(0), size: word(4) };
+            let word = |at: usize| {
+                entry.get(at..at + 4).and_then(|w| w.try_into().ok()).map_or(0, u32::from_le_bytes)
+            };
+            let section =
+                Section { index, name: layout::section_name(index), offset: word(0), size: word(4) };
             if section.size > 0 {
                 let length = self.reader.len();
                 if u64::from(section.offset) + u64::from(section.size) > length {
@@ -235,7 +251,11 @@ impl Parser<'_> {
             if let [first, second] = pair
                 && second.offset < first.offset.saturating_add(first.size)
             {
-                return Err(NbgError::Overlap { first: first.name.clone(), second: second.name.clone(), at: second.offset });
+                return Err(NbgError::Overlap {
+                    first: first.name.clone(),
+                    second: second.name.clone(),
+                    at: second.offset,
+                });
             }
         }
         self.claim(u64::from(start), u64::from(end), Understanding::Read, "section list");
@@ -259,7 +279,12 @@ impl Parser<'_> {
         }
     }
 
-    fn io(&mut self, section: &Section, count: u32, findings: &mut Vec<String>) -> Result<Vec<IoTensor>, NbgError> {
+    fn io(
+        &mut self,
+        section: &Section,
+        count: u32,
+        findings: &mut Vec<String>,
+    ) -> Result<Vec<IoTensor>, NbgError> {
         let (record, limit, named) = layout::io_record(self.version);
         self.counted(section, count, record)?;
         self.claim_section(section, Understanding::Read);
@@ -278,7 +303,10 @@ impl Parser<'_> {
             let quant = match quant {
                 0 => IoQuant::None,
                 1 => IoQuant::Dfp { fl: word(after + 3)? as i32 },
-                2 => IoQuant::Affine { scale: f32::from_bits(word(after + 4)?), zero_point: word(after + 5)? as i32 },
+                2 => IoQuant::Affine {
+                    scale: f32::from_bits(word(after + 4)?),
+                    zero_point: word(after + 5)? as i32,
+                },
                 number => IoQuant::Other { number },
             };
             let name = match named {
@@ -355,7 +383,12 @@ impl Parser<'_> {
         Ok(counts)
     }
 
-    fn operations(&mut self, section: &Section, count: u32, unknown: &mut Vec<UnknownWord>) -> Result<Vec<Operation>, NbgError> {
+    fn operations(
+        &mut self,
+        section: &Section,
+        count: u32,
+        unknown: &mut Vec<UnknownWord>,
+    ) -> Result<Vec<Operation>, NbgError> {
         let record = match section.size.checked_div(count) {
             Some(record) if layout::OPERATION_RECORDS.contains(&record) => record,
             _ => layout::OPERATION_RECORDS[usize::from(self.version >= layout::REGIONS_FROM)],
@@ -371,11 +404,17 @@ impl Parser<'_> {
             let role = match kind {
                 INIT_TYPE => OperationRole::Init,
                 END_TYPE => OperationRole::End,
-                number => Engine::from_number(number).map_or(OperationRole::Unknown(number), OperationRole::Work),
+                number => {
+                    Engine::from_number(number).map_or(OperationRole::Unknown(number), OperationRole::Work)
+                }
             };
             let long = record > 24;
             if long && word(6)? != 0 {
-                unknown.push(UnknownWord { offset: (start + 24) as u32, value: word(6)?, place: what.clone() });
+                unknown.push(UnknownWord {
+                    offset: (start + 24) as u32,
+                    value: word(6)?,
+                    place: what.clone(),
+                });
             }
             operations.push(Operation {
                 role,
@@ -397,7 +436,13 @@ impl Parser<'_> {
             let start = u64::from(section.offset) + index * u64::from(layout::HW_INIT_RECORD);
             let what = format!("hardware init operation {index}");
             let word = |at: u64| self.reader.u32(&what, start + 4 * at);
-            in_range(&what, "patches", u64::from(word(1)?) + u64::from(word(2)?), &layout::section_name(section::PATCH), counts.patches + 1)?;
+            in_range(
+                &what,
+                "patches",
+                u64::from(word(1)?) + u64::from(word(2)?),
+                &layout::section_name(section::PATCH),
+                counts.patches + 1,
+            )?;
         }
         Ok(())
     }
@@ -453,7 +498,8 @@ impl Parser<'_> {
                 }
             }
             pieces.sort_unstable();
-            let overlaps = pieces.windows(2).filter(|pair| matches!(pair, [a, b] if u64::from(b.0) < a.1)).count();
+            let overlaps =
+                pieces.windows(2).filter(|pair| matches!(pair, [a, b] if u64::from(b.0) < a.1)).count();
             if overlaps > 0 {
                 findings.push(format!("{}: {overlaps} entries share bytes of {}", table.name, region.name));
             }
@@ -468,7 +514,8 @@ impl Parser<'_> {
     fn claim_opaque(&mut self, sections: &[Section]) {
         for entry in sections {
             let known_purpose = [section::NN, section::TP].contains(&entry.index);
-            let divided = layout::DIVIDED.iter().any(|(table, region)| [*table, *region].contains(&entry.index));
+            let divided =
+                layout::DIVIDED.iter().any(|(table, region)| [*table, *region].contains(&entry.index));
             if known_purpose {
                 self.claim_section(entry, Understanding::Opaque);
             } else if entry.index > section::PPU_PARAM && (!divided || self.version < layout::REGIONS_FROM) {
@@ -482,7 +529,8 @@ impl Parser<'_> {
         let end = sections.iter().map(|section| u64::from(section.offset) + u64::from(section.size)).max()?;
         let rest = self.bytes.get(usize::try_from(end).ok()?..)?;
         let text = rest.strip_suffix(&[0]).unwrap_or(rest);
-        let printable = text.len() >= 4 && text.iter().all(|byte| (0x20..0x7F).contains(byte) || *byte == b'\n');
+        let printable =
+            text.len() >= 4 && text.iter().all(|byte| (0x20..0x7F).contains(byte) || *byte == b'\n');
         if !printable {
             return None;
         }
@@ -527,7 +575,13 @@ fn check_references(operations: &[Operation], header: &Header, counts: &Counts) 
         }
         let works = matches!(operation.role, OperationRole::Work(_));
         if let Some(layer) = operation.layer {
-            in_range(&what, "layer", u64::from(layer), &layout::section_name(section::LAYER), u64::from(header.layer_count))?;
+            in_range(
+                &what,
+                "layer",
+                u64::from(layer),
+                &layout::section_name(section::LAYER),
+                u64::from(header.layer_count),
+            )?;
         }
         if works && !matches!(operation.role, OperationRole::Work(Engine::Software)) {
             in_range(&what, "state", u64::from(operation.state), &counts.states_name, counts.states)?;

@@ -1,7 +1,8 @@
 //! NBG reports as text.
 
 use super::{
-    Answer, Checksum, Code, Comparison, Depth, IoQuant, IoTensor, LoadVerdict, Nbg, OperationRole, Understanding,
+    Answer, Checksum, Code, Comparison, Depth, IoQuant, IoTensor, LoadVerdict, Nbg, OperationRole,
+    Understanding,
 };
 use crate::chip::{self, Engine};
 use std::fmt;
@@ -22,7 +23,9 @@ impl fmt::Display for IoTensor {
         match self.quant {
             IoQuant::None => Ok(()),
             IoQuant::Dfp { fl } => write!(f, " fixed point, fl {fl}"),
-            IoQuant::Affine { scale, zero_point } => write!(f, " affine, scale {scale}, zero point {zero_point}"),
+            IoQuant::Affine { scale, zero_point } => {
+                write!(f, " affine, scale {scale}, zero point {zero_point}")
+            }
             IoQuant::Other { number } => write!(f, " quantisation {number:#x}"),
         }
     }
@@ -33,9 +36,14 @@ impl fmt::Display for Checksum {
         match self {
             Checksum::Absent => f.write_str("none"),
             Checksum::Match { stored } => write!(f, "{stored:#010x}, right"),
-            Checksum::Mismatch { stored, computed } => write!(f, "WRONG: the file says {stored:#010x}, its bytes give {computed:#010x}"),
+            Checksum::Mismatch { stored, computed } => {
+                write!(f, "WRONG: the file says {stored:#010x}, its bytes give {computed:#010x}")
+            }
             Checksum::Unknown { stored, whole_file } => {
-                write!(f, "{stored:#010x}; what it covers isn't known (the whole file gives {whole_file:#010x})")
+                write!(
+                    f,
+                    "{stored:#010x}; what it covers isn't known (the whole file gives {whole_file:#010x})"
+                )
             }
         }
     }
@@ -59,7 +67,11 @@ impl fmt::Display for Nbg {
         writeln!(f, "NBG `{}`", header.name)?;
         writeln!(f, "  version   {:#x} (layout {})", header.version, self.layout)?;
         writeln!(f, "  target    {:#x} ({chip})", header.target)?;
-        writeln!(f, "  counts    {} layers, {} operations, {} inputs, {} outputs", header.layer_count, header.operation_count, header.input_count, header.output_count)?;
+        writeln!(
+            f,
+            "  counts    {} layers, {} operations, {} inputs, {} outputs",
+            header.layer_count, header.operation_count, header.input_count, header.output_count
+        )?;
         writeln!(f, "  sha256    {}", self.sha256)?;
         if self.depth == Depth::Whole {
             writeln!(f, "  checksum  {}", self.checksum)?;
@@ -68,7 +80,11 @@ impl fmt::Display for Nbg {
             writeln!(f, "  features  {features:?}")?;
         }
         if let Some(memory) = self.memory {
-            write!(f, "  memory    pool {} bytes aligned to {}, AXI SRAM {} bytes", memory.pool_bytes, memory.pool_alignment, memory.axi_sram_bytes)?;
+            write!(
+                f,
+                "  memory    pool {} bytes aligned to {}, AXI SRAM {} bytes",
+                memory.pool_bytes, memory.pool_alignment, memory.axi_sram_bytes
+            )?;
             match memory.vip_sram_bytes {
                 Some(bytes) => writeln!(f, ", VIP SRAM {bytes} bytes")?,
                 None => writeln!(f)?,
@@ -81,7 +97,8 @@ impl fmt::Display for Nbg {
         }
         if self.depth == Depth::Whole {
             let engines = [Engine::NeuralNetwork, Engine::TensorProcessor, Engine::Shader, Engine::Software];
-            let counts: Vec<String> = engines.iter().map(|engine| format!("{} {engine}", self.count(*engine))).collect();
+            let counts: Vec<String> =
+                engines.iter().map(|engine| format!("{} {engine}", self.count(*engine))).collect();
             writeln!(f, "  operations by engine: {}; {} patches", counts.join(", "), self.patches)?;
         }
         for layer in &self.layers {
@@ -106,7 +123,14 @@ impl fmt::Display for Nbg {
             self.coverage.read, self.coverage.opaque, self.coverage.padding, self.coverage.unknown
         )?;
         for span in &self.coverage.spans {
-            writeln!(f, "    {:#08x}..{:#08x} {:<8} {}", span.start, span.end, span.understanding.to_string(), span.what)?;
+            writeln!(
+                f,
+                "    {:#08x}..{:#08x} {:<8} {}",
+                span.start,
+                span.end,
+                span.understanding.to_string(),
+                span.what
+            )?;
         }
         for word in &self.unknown_words {
             writeln!(f, "  unknown word at {:#x}: {:#010x} ({})", word.offset, word.value, word.place)?;

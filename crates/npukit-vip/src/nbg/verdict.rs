@@ -55,7 +55,11 @@ const REPORTS: [(u32, Answer, &str); 4] = [
     (0x1_001E, Answer::Yes, "VIPLite 2.0.3 was reported to load this version"),
     (0x1_0020, Answer::Yes, "VIPLite 2.0.3 was reported to load this version"),
     (0x2_0000, Answer::Yes, "VIPLite 2.0.3 was reported to load this version"),
-    (0x2_0005, Answer::Unknown, "VIPLite 2.0.3 was reported to refuse a file of this version, which was for another target too"),
+    (
+        0x2_0005,
+        Answer::Unknown,
+        "VIPLite 2.0.3 was reported to refuse a file of this version, which was for another target too",
+    ),
 ];
 
 /// Judges whether the device would load the file.
@@ -77,7 +81,9 @@ pub fn check(nbg: &Nbg, device: &Device) -> LoadVerdict {
     }
 
     match REPORTS.iter().find(|(version, ..)| *version == nbg.header.version) {
-        Some((version, answer, report)) => say("version", *answer, Certainty::Assumed, format!("{version:#x}: {report}")),
+        Some((version, answer, report)) => {
+            say("version", *answer, Certainty::Assumed, format!("{version:#x}: {report}"))
+        }
         None => {
             let text = format!("{:#x}: no report of which runtimes load it", nbg.header.version);
             say("version", Answer::Unknown, Certainty::Unknown, text);
@@ -86,9 +92,13 @@ pub fn check(nbg: &Nbg, device: &Device) -> LoadVerdict {
 
     match nbg.checksum {
         Checksum::Absent => say("checksum", Answer::Yes, Certainty::Known, "none to check".into()),
-        Checksum::Match { stored } => say("checksum", Answer::Yes, Certainty::Known, format!("{stored:#010x} is right")),
+        Checksum::Match { stored } => {
+            say("checksum", Answer::Yes, Certainty::Known, format!("{stored:#010x} is right"))
+        }
         Checksum::Mismatch { stored, computed } => {
-            let text = format!("the file says {stored:#010x}, its bytes give {computed:#010x}: it was changed after it was compiled");
+            let text = format!(
+                "the file says {stored:#010x}, its bytes give {computed:#010x}: it was changed after it was compiled"
+            );
             say("checksum", Answer::No, Certainty::Assumed, text);
         }
         Checksum::Unknown { stored, .. } => {
@@ -110,8 +120,18 @@ pub fn check(nbg: &Nbg, device: &Device) -> LoadVerdict {
                     Some(has) if needed <= has => {
                         say(what, Answer::Yes, Certainty::Known, format!("{needed} of {has} bytes"));
                     }
-                    Some(has) => say(what, Answer::No, Certainty::Known, format!("the file wants {needed} bytes, the device has {has}")),
-                    None => say(what, Answer::Unknown, Certainty::Unknown, format!("the file wants {needed} bytes; the device's size isn't given")),
+                    Some(has) => say(
+                        what,
+                        Answer::No,
+                        Certainty::Known,
+                        format!("the file wants {needed} bytes, the device has {has}"),
+                    ),
+                    None => say(
+                        what,
+                        Answer::Unknown,
+                        Certainty::Unknown,
+                        format!("the file wants {needed} bytes; the device's size isn't given"),
+                    ),
                 }
             }
         }

@@ -51,9 +51,20 @@ pub(super) fn names(image: &Image<'_>, descriptors: &BTreeMap<u64, usize>) -> Ve
                     && descriptors.contains_key(&descriptor)
                     && let Some(name) = image.operator_name(name)
                 {
-                    let how = if forget { "code: x5 and x6 of one call" } else { "code: x5 and x6 of one call, across a join" };
-                    let certainty = if forget && !jump_near(pc) { Certainty::Known } else { Certainty::Assumed };
-                    found.push(CodeName { descriptor, name: name.to_owned(), instruction: pc, certainty, how });
+                    let how = if forget {
+                        "code: x5 and x6 of one call"
+                    } else {
+                        "code: x5 and x6 of one call, across a join"
+                    };
+                    let certainty =
+                        if forget && !jump_near(pc) { Certainty::Known } else { Certainty::Assumed };
+                    found.push(CodeName {
+                        descriptor,
+                        name: name.to_owned(),
+                        instruction: pc,
+                        certainty,
+                        how,
+                    });
                 }
                 registers.step(pc, word);
             }
@@ -100,7 +111,10 @@ impl Registers {
         if word & 0x1F00_0000 == 0x1000_0000 {
             let offset = sign_extend(u64::from(word >> 29 & 3) | u64::from(word >> 5 & 0x7_FFFF) << 2, 21);
             let page = word & 0x8000_0000 != 0;
-            self.set(rd, Some(if page { (pc & !0xFFF).wrapping_add(offset << 12) } else { pc.wrapping_add(offset) }));
+            self.set(
+                rd,
+                Some(if page { (pc & !0xFFF).wrapping_add(offset << 12) } else { pc.wrapping_add(offset) }),
+            );
         } else if word & 0xFF80_0000 == 0x9100_0000 {
             self.set(rd, self.0[rn as usize].map(|value| value.wrapping_add(immediate)));
         } else if word & 0xFF80_0000 == 0xD100_0000 {
@@ -111,7 +125,10 @@ impl Registers {
             // A call keeps x19 to x28.
             self.0[..19].fill(None);
             self.0[29..].fill(None);
-        } else if word >> 26 == 0b00_0101 || word & 0xFFDF_FC1F == 0xD61F_0000 || word & 0xFFFF_FC1F == 0xD65F_0000 {
+        } else if word >> 26 == 0b00_0101
+            || word & 0xFFDF_FC1F == 0xD61F_0000
+            || word & 0xFFFF_FC1F == 0xD65F_0000
+        {
             // Behind an unconditional branch or a return comes other code.
             self.0 = [None; 32];
         } else if word & 0x0A00_0000 == 0x0800_0000 {
@@ -123,7 +140,11 @@ impl Registers {
 
     fn load_or_store(&mut self, word: u32, rt: u32, rn: u32) {
         let pair = word & 0x3A00_0000 == 0x2800_0000;
-        let load = if pair { word & 0x40_0000 != 0 } else { word & 0xC0_0000 != 0 || word & 0x3B00_0000 == 0x1800_0000 };
+        let load = if pair {
+            word & 0x40_0000 != 0
+        } else {
+            word & 0xC0_0000 != 0 || word & 0x3B00_0000 == 0x1800_0000
+        };
         if load {
             self.set(rt, None);
             if pair {
@@ -146,7 +167,13 @@ mod tests {
     fn addresses_are_followed_through_adrp_add_and_mov() {
         let mut registers = Registers([None; 32]);
         // adrp x5, +0x2000; add x5, x5, #0x18; mov x20, x5; bl; add x6, x20, #0x1000
-        for (pc, word) in [(0x400_104, 0xD000_0005), (0x400_108, 0x9100_60A5), (0x400_10C, 0xAA05_03F4), (0x400_110, 0x9400_0001), (0x400_114, 0x9140_0686)] {
+        for (pc, word) in [
+            (0x400_104, 0xD000_0005),
+            (0x400_108, 0x9100_60A5),
+            (0x400_10C, 0xAA05_03F4),
+            (0x400_110, 0x9400_0001),
+            (0x400_114, 0x9140_0686),
+        ] {
             registers.step(pc, word);
         }
         assert_eq!(registers.0[20], Some(0x402_018));
@@ -171,6 +198,8 @@ mod tests {
         assert_eq!(branch_target(0x1000, 0xB400_0040), Some(0x1008));
         assert_eq!(branch_target(0x1000, 0x3600_0040), Some(0x1008));
         assert_eq!(branch_target(0x1000, 0x9400_0002), None, "a call returns");
-        assert!(is_call_or_tail(0x9400_0002) && is_call_or_tail(0xD63F_0100) && !is_call_or_tail(0xD65F_03C0));
+        assert!(
+            is_call_or_tail(0x9400_0002) && is_call_or_tail(0xD63F_0100) && !is_call_or_tail(0xD65F_03C0)
+        );
     }
 }

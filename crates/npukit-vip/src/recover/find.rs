@@ -1,8 +1,8 @@
 //! The rule by which a descriptor is told from any other data.
 
+use super::RecoverError;
 use super::image::Image;
 use super::relocations::Relative;
-use super::RecoverError;
 use crate::codes::Cell;
 use std::collections::BTreeMap;
 
@@ -46,7 +46,10 @@ pub(super) fn by_relocations(
 }
 
 /// Every aligned word of the loaded data: for files linked to fixed addresses.
-pub(super) fn by_scan(image: &Image<'_>, rejected: &mut BTreeMap<&'static str, usize>) -> Result<Vec<Found>, RecoverError> {
+pub(super) fn by_scan(
+    image: &Image<'_>,
+    rejected: &mut BTreeMap<&'static str, usize>,
+) -> Result<Vec<Found>, RecoverError> {
     let word = image.word();
     let candidates = image.segments.iter().flat_map(|segment| {
         let first = segment.address.next_multiple_of(word);
@@ -83,12 +86,20 @@ fn collect(
 }
 
 /// `Ok(None)`: not even the first words fit, as with most relocations. `Err`: they fit and something else didn't.
-fn judge(image: &Image<'_>, descriptor: u64, target: u64, found_by: &'static str) -> Result<Option<Found>, &'static str> {
+fn judge(
+    image: &Image<'_>,
+    descriptor: u64,
+    target: u64,
+    found_by: &'static str,
+) -> Result<Option<Found>, &'static str> {
     let word = |index: u64| image.u32(descriptor.checked_add(4 * index)?);
-    let (Some(inputs), Some(outputs), Some(row_bytes), Some(row_count)) = (word(0), word(1), word(2), word(3)) else {
+    let (Some(inputs), Some(outputs), Some(row_bytes), Some(row_count)) =
+        (word(0), word(1), word(2), word(3))
+    else {
         return Ok(None);
     };
-    if !(1..=MOST_TENSORS).contains(&inputs) || outputs > MOST_TENSORS || row_bytes != 4 * (inputs + outputs) {
+    if !(1..=MOST_TENSORS).contains(&inputs) || outputs > MOST_TENSORS || row_bytes != 4 * (inputs + outputs)
+    {
         return Ok(None);
     }
     if !(1..=MOST_ROWS).contains(&row_count) {
@@ -102,7 +113,9 @@ fn judge(image: &Image<'_>, descriptor: u64, target: u64, found_by: &'static str
         return Err("a cell is no type");
     }
     let descriptor_offset = image.offset(descriptor, POINTER).ok_or("descriptor not in the file")?;
-    let cells = words.chunks_exact((inputs + outputs) as usize).map(|row| row.iter().map(|word| Cell(*word)).collect());
+    let cells = words
+        .chunks_exact((inputs + outputs) as usize)
+        .map(|row| row.iter().map(|word| Cell(*word)).collect());
     Ok(Some(Found {
         descriptor,
         descriptor_offset,

@@ -35,13 +35,20 @@ impl<'a> Image<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Image<'a>, RecoverError> {
         let elf = |error: object::Error| RecoverError::Elf(error.to_string());
         match object::FileKind::parse(bytes).map_err(elf)? {
-            object::FileKind::Elf32 => Self::read(elf::FileHeader32::<Endianness>::parse(bytes).map_err(elf)?, bytes),
-            object::FileKind::Elf64 => Self::read(elf::FileHeader64::<Endianness>::parse(bytes).map_err(elf)?, bytes),
+            object::FileKind::Elf32 => {
+                Self::read(elf::FileHeader32::<Endianness>::parse(bytes).map_err(elf)?, bytes)
+            }
+            object::FileKind::Elf64 => {
+                Self::read(elf::FileHeader64::<Endianness>::parse(bytes).map_err(elf)?, bytes)
+            }
             other => Err(RecoverError::Elf(format!("{other:?}"))),
         }
     }
 
-    fn read<H: FileHeader<Endian = Endianness>>(header: &H, bytes: &'a [u8]) -> Result<Image<'a>, RecoverError> {
+    fn read<H: FileHeader<Endian = Endianness>>(
+        header: &H,
+        bytes: &'a [u8],
+    ) -> Result<Image<'a>, RecoverError> {
         let elf = |error: object::Error| RecoverError::Elf(error.to_string());
         let endian = header.endian().map_err(elf)?;
         let programs = header.program_headers(endian, bytes).map_err(elf)?;
@@ -52,11 +59,18 @@ impl<'a> Image<'a> {
             if program.p_type(endian) == elf::PT_LOAD {
                 let (offset, size) = (program.p_offset(endian).into(), program.p_filesz(endian).into());
                 let address: u64 = program.p_vaddr(endian).into();
-                if offset.checked_add(size).is_none_or(|end| end > length) || address.checked_add(size).is_none() {
+                if offset.checked_add(size).is_none_or(|end| end > length)
+                    || address.checked_add(size).is_none()
+                {
                     return Err(RecoverError::Segment { address, offset, size, length });
                 }
                 if size > 0 {
-                    segments.push(Segment { address, offset, size, executable: program.p_flags(endian) & elf::PF_X != 0 });
+                    segments.push(Segment {
+                        address,
+                        offset,
+                        size,
+                        executable: program.p_flags(endian) & elf::PF_X != 0,
+                    });
                 }
             }
             if let Some(entries) = program.dynamic(endian, bytes).map_err(elf)? {

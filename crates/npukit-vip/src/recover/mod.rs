@@ -53,7 +53,9 @@ pub enum RecoverError {
         second: u64,
     },
     /// A loaded segment leaves the file.
-    #[error("the segment at {address:#x} claims {size:#x} bytes at offset {offset:#x}, the file has {length:#x}")]
+    #[error(
+        "the segment at {address:#x} claims {size:#x} bytes at offset {offset:#x}, the file has {length:#x}"
+    )]
     Segment {
         /// Its address.
         address: u64,
@@ -268,7 +270,8 @@ fn known(raw: &[u8]) -> Vec<KnownTable> {
         for set in [tables::newest(), tables::last_with_fcl_table()] {
             for table in &set.tables {
                 let (plain, without) = (table.raw(), table.raw_without_x_bits());
-                let known = |without_x_bits| KnownTable { op: table.op.clone(), ovxlib: set.ovxlib, without_x_bits };
+                let known =
+                    |without_x_bits| KnownTable { op: table.op.clone(), ovxlib: set.ovxlib, without_x_bits };
                 if without != plain {
                     map.entry(without).or_default().push(known(true));
                 }

@@ -23,7 +23,8 @@ pub(super) struct CodeName {
 /// The evidence for each table.
 pub(super) fn all(image: &Image<'_>, tables: &[Found], unknowns: &mut Vec<String>) -> Vec<Vec<NameEvidence>> {
     let mut evidence: Vec<Vec<NameEvidence>> = tables.iter().map(|table| symbols(image, table)).collect();
-    let by_descriptor: BTreeMap<u64, usize> = tables.iter().enumerate().map(|(i, table)| (table.descriptor, i)).collect();
+    let by_descriptor: BTreeMap<u64, usize> =
+        tables.iter().enumerate().map(|(i, table)| (table.descriptor, i)).collect();
     if by_descriptor.is_empty() {
         return evidence;
     }
@@ -36,7 +37,10 @@ pub(super) fn all(image: &Image<'_>, tables: &[Found], unknowns: &mut Vec<String
         }
     };
     for found in names {
-        let Some(list) = by_descriptor.get(&found.descriptor).and_then(|index| evidence.get_mut(*index)) else { continue };
+        let Some(list) = by_descriptor.get(&found.descriptor).and_then(|index| evidence.get_mut(*index))
+        else {
+            continue;
+        };
         if !list.iter().any(|entry| entry.name == found.name && entry.how == found.how) {
             let detail = format!("instruction at {:#x}", found.instruction);
             list.push(NameEvidence { name: found.name, how: found.how, detail, certainty: found.certainty });
@@ -50,8 +54,10 @@ fn symbols(image: &Image<'_>, table: &Found) -> Vec<NameEvidence> {
     for (address, suffix) in [(table.descriptor, DESCRIPTOR_SUFFIX), (table.rows, ROWS_SUFFIX)] {
         for symbol in image.symbols.get(&address).into_iter().flatten() {
             // A function's statics are CONV2D_REG.3 from GCC and op_check.CONV2D_REG or the like from Clang.
-            let words = symbol.split('.').filter(|word| !word.bytes().all(|byte| byte.is_ascii_digit()));
-            if let Some(name) = words.last().and_then(|word| word.strip_suffix(suffix)).filter(|name| !name.is_empty()) {
+            let mut words = symbol.split('.').filter(|word| !word.bytes().all(|byte| byte.is_ascii_digit()));
+            if let Some(name) =
+                words.next_back().and_then(|word| word.strip_suffix(suffix)).filter(|name| !name.is_empty())
+            {
                 let (name, detail) = (name.to_owned(), format!("{symbol} at {address:#x}"));
                 list.push(NameEvidence { name, how: "symbol", detail, certainty: Certainty::Known });
             }
@@ -65,8 +71,11 @@ pub(super) fn conclude(evidence: &[NameEvidence]) -> (Option<String>, Certainty)
     let Some(best) = evidence.iter().map(|entry| (entry.how != "symbol", entry.certainty)).min() else {
         return (None, Certainty::Unknown);
     };
-    let mut names: Vec<&str> =
-        evidence.iter().filter(|entry| (entry.how != "symbol", entry.certainty) == best).map(|e| e.name.as_str()).collect();
+    let mut names: Vec<&str> = evidence
+        .iter()
+        .filter(|entry| (entry.how != "symbol", entry.certainty) == best)
+        .map(|e| e.name.as_str())
+        .collect();
     names.sort_unstable();
     names.dedup();
     match names.as_slice() {

@@ -175,9 +175,15 @@ mod tests {
     fn android_lies_are_errors() {
         let table = |bytes: &[u8]| [b"APS2", bytes].concat();
         assert_eq!(decode_android(b"APA1", 9), Err(PackedError::Magic));
-        assert!(matches!(decode_android(&table(&[0x7F]), 9), Err(PackedError::TooMany { claimed: u64::MAX, .. })));
+        assert!(matches!(
+            decode_android(&table(&[0x7F]), 9),
+            Err(PackedError::TooMany { claimed: u64::MAX, .. })
+        ));
         assert!(matches!(decode_android(&table(&[10, 0]), 9), Err(PackedError::TooMany { claimed: 10, .. })));
-        assert_eq!(decode_android(&table(&[2, 0, 3, 3, 0, 0]), 9), Err(PackedError::Group { size: 3, left: 2 }));
+        assert_eq!(
+            decode_android(&table(&[2, 0, 3, 3, 0, 0]), 9),
+            Err(PackedError::Group { size: 3, left: 2 })
+        );
         assert_eq!(decode_android(&table(&[2, 0, 0, 3]), 9), Err(PackedError::Group { size: 0, left: 2 }));
         assert!(matches!(decode_android(&table(&[2, 0x80]), 9), Err(PackedError::Short(_))));
         assert!(matches!(decode_android(&table(&[0xFF; 12]), 9), Err(PackedError::Wide(_))));

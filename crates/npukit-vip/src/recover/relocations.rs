@@ -1,8 +1,8 @@
 //! The relative relocations of a file, from every kind of table that the dynamic section names.
 
+use super::RecoverError;
 use super::image::Image;
 use super::packed::{self, PackedError};
-use super::RecoverError;
 use object::elf;
 use std::collections::BTreeMap;
 
@@ -47,18 +47,26 @@ fn relative_type(machine: u16) -> Option<u32> {
 pub(super) fn relative(image: &Image<'_>) -> Result<Relocations, RecoverError> {
     let mut found = Relocations::default();
     let Some(relative) = relative_type(image.machine) else {
-        found.unknowns.push(format!("{}: the number of its relative relocation isn't known here", image.machine_name()));
+        found.unknowns.push(format!(
+            "{}: the number of its relative relocation isn't known here",
+            image.machine_name()
+        ));
         return Ok(found);
     };
     let mut places: BTreeMap<u64, Relative> = BTreeMap::new();
     for (kind, address_tag, size_tag) in TABLES {
-        let (Some(address), Some(size)) = (image.dynamic.get(&address_tag), image.dynamic.get(&size_tag)) else { continue };
+        let (Some(address), Some(size)) = (image.dynamic.get(&address_tag), image.dynamic.get(&size_tag))
+        else {
+            continue;
+        };
         if *size == 0 {
             continue;
         }
-        let table = image
-            .slice(*address, *size)
-            .ok_or(RecoverError::Relocations { kind, address: *address, size: *size })?;
+        let table = image.slice(*address, *size).ok_or(RecoverError::Relocations {
+            kind,
+            address: *address,
+            size: *size,
+        })?;
         let entries = entries(image, kind, table).map_err(|error| RecoverError::Packed { kind, error })?;
         let mut other = 0;
         let mut count = 0;

@@ -6,13 +6,22 @@ use std::fmt;
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = &self.file;
-        writeln!(f, "{}: ELF{} {} {}-endian, {} bytes, sha256 {}", file.name, file.class, file.machine, file.endianness, file.bytes, file.sha256)?;
-        let counts: Vec<String> = self.relocations.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        writeln!(
+            f,
+            "{}: ELF{} {} {}-endian, {} bytes, sha256 {}",
+            file.name, file.class, file.machine, file.endianness, file.bytes, file.sha256
+        )?;
+        let counts: Vec<String> =
+            self.relocations.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let method = match self.method {
             Method::RelativeRelocations => "found through relocations",
             Method::Scan => "looked for at every aligned word",
         };
-        writeln!(f, "  relocations: {}; {method}", if counts.is_empty() { "none".into() } else { counts.join(", ") })?;
+        writeln!(
+            f,
+            "  relocations: {}; {method}",
+            if counts.is_empty() { "none".into() } else { counts.join(", ") }
+        )?;
         if self.tables.is_empty() {
             writeln!(f, "  no type tables")?;
         }
@@ -33,13 +42,24 @@ impl fmt::Display for Recovery {
             )?;
             writeln!(f, "    sha256 {}", table.sha256)?;
             for entry in &table.names {
-                writeln!(f, "    name {} [{}]: {}, {}", entry.name, entry.certainty, entry.how, entry.detail)?;
+                writeln!(
+                    f,
+                    "    name {} [{}]: {}, {}",
+                    entry.name, entry.certainty, entry.how, entry.detail
+                )?;
             }
             if !table.same_bytes_as.is_empty() {
                 let same: Vec<String> = table
                     .same_bytes_as
                     .iter()
-                    .map(|known| format!("{} of {}{}", known.op, known.ovxlib, if known.without_x_bits { " (without x-bits)" } else { "" }))
+                    .map(|known| {
+                        format!(
+                            "{} of {}{}",
+                            known.op,
+                            known.ovxlib,
+                            if known.without_x_bits { " (without x-bits)" } else { "" }
+                        )
+                    })
                     .collect();
                 writeln!(f, "    same bytes as {}", same.join(", "))?;
             }

@@ -35,7 +35,13 @@ pub(super) fn names(image: &Image<'_>, descriptors: &BTreeMap<u64, usize>) -> Ve
                 && line.partners(*other) == [index]
             {
                 let how = "code: loaded beside the descriptor";
-                found.push(CodeName { descriptor, name: name.to_owned(), instruction, certainty: Certainty::Assumed, how });
+                found.push(CodeName {
+                    descriptor,
+                    name: name.to_owned(),
+                    instruction,
+                    certainty: Certainty::Assumed,
+                    how,
+                });
             }
         }
     }
@@ -52,7 +58,8 @@ impl Line<'_, '_> {
     /// All loads in one straight line with this one, of either sort.
     fn partners(&self, index: usize) -> Vec<usize> {
         let Some((at, _)) = self.loads.get(index) else { return Vec::new() };
-        let near = |other: &usize| self.loads.get(*other).is_some_and(|(place, _)| place.abs_diff(*at) <= NEAR);
+        let near =
+            |other: &usize| self.loads.get(*other).is_some_and(|(place, _)| place.abs_diff(*at) <= NEAR);
         let before = (0..index).rev().take_while(near);
         let after = (index + 1..self.loads.len()).take_while(near);
         before.chain(after).filter(|other| self.straight(index, *other)).collect()
@@ -60,17 +67,26 @@ impl Line<'_, '_> {
 
     /// No byte between two loads could start a call, a jump or a return.
     fn straight(&self, one: usize, other: usize) -> bool {
-        let (Some((first, _)), Some((second, _))) = (self.loads.get(one.min(other)), self.loads.get(one.max(other))) else {
+        let (Some((first, _)), Some((second, _))) =
+            (self.loads.get(one.min(other)), self.loads.get(one.max(other)))
+        else {
             return false;
         };
         let between = (first + LOAD_BYTES - self.start) as usize..(second - self.start) as usize;
         // Loads that overlap can't both be instructions.
-        self.code.get(between).is_some_and(|bytes| !bytes.iter().any(|byte| matches!(byte, 0xE8 | 0xE9 | 0xEB | 0xC3)))
+        self.code
+            .get(between)
+            .is_some_and(|bytes| !bytes.iter().any(|byte| matches!(byte, 0xE8 | 0xE9 | 0xEB | 0xC3)))
     }
 }
 
 /// Every load of a descriptor's or a name's address, in order.
-fn loads<'a>(image: &Image<'a>, start: u64, code: &[u8], descriptors: &BTreeMap<u64, usize>) -> Vec<(u64, Load<'a>)> {
+fn loads<'a>(
+    image: &Image<'a>,
+    start: u64,
+    code: &[u8],
+    descriptors: &BTreeMap<u64, usize>,
+) -> Vec<(u64, Load<'a>)> {
     let mut list = Vec::new();
     for (index, window) in code.windows(LOAD_BYTES as usize).enumerate() {
         // REX.W (with or without R), 8D, ModRM with RIP-relative addressing.

@@ -61,7 +61,8 @@ impl<'a> Buffer<'a> {
         self.spend(4)?;
         let back = i64::from(i32::from_le_bytes(self.read(position)?));
         let wrong = || TfliteError::Offset { at: position, offset: back as u64 };
-        let vtable = (position as i64).checked_sub(back).and_then(|at| usize::try_from(at).ok()).ok_or_else(wrong)?;
+        let vtable =
+            (position as i64).checked_sub(back).and_then(|at| usize::try_from(at).ok()).ok_or_else(wrong)?;
         let size = usize::from(u16::from_le_bytes(self.read(vtable)?));
         if size < 4 || vtable.checked_add(size).is_none_or(|end| end > self.bytes.len()) {
             return Err(wrong());
@@ -103,7 +104,10 @@ impl<'a> Buffer<'a> {
         let at = self.follow(at)?;
         let length = u32::from_le_bytes(self.read(at)?) as usize;
         let position = at + 4;
-        let fits = length.checked_mul(size).and_then(|bytes| position.checked_add(bytes)).is_some_and(|end| end <= self.bytes.len());
+        let fits = length
+            .checked_mul(size)
+            .and_then(|bytes| position.checked_add(bytes))
+            .is_some_and(|end| end <= self.bytes.len());
         if fits { Ok(Vector { position, length }) } else { Err(TfliteError::Vector { at, claimed: length }) }
     }
 

@@ -100,7 +100,8 @@ pub fn read(bytes: &[u8], source: &str) -> Result<ModelGraph, TfliteError> {
         .zip(0..)
         .map(|(table, index)| tensor(&buffer, table, &buffers, edge.binary_search(&index).is_ok()))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut result = ModelGraph { source: source.to_owned(), tensors, operators: Vec::new(), through_tim_vx: true };
+    let mut result =
+        ModelGraph { source: source.to_owned(), tensors, operators: Vec::new(), through_tim_vx: true };
     if graphs.len() > 1 {
         result.source += &format!(" (first of {} subgraphs)", graphs.len());
     }
@@ -110,12 +111,18 @@ pub fn read(bytes: &[u8], source: &str) -> Result<ModelGraph, TfliteError> {
     Ok(result)
 }
 
-fn tensor(buffer: &Buffer<'_>, table: Table, buffers: &[Table], at_edge: bool) -> Result<Tensor, TfliteError> {
+fn tensor(
+    buffer: &Buffer<'_>,
+    table: Table,
+    buffers: &[Table],
+    at_edge: bool,
+) -> Result<Tensor, TfliteError> {
     let index = buffer.u32(table, 2)?;
-    let data = buffers
-        .get(index as usize)
-        .copied()
-        .ok_or(TfliteError::Index { what: "buffer", index: i64::from(index), count: buffers.len() })?;
+    let data = buffers.get(index as usize).copied().ok_or(TfliteError::Index {
+        what: "buffer",
+        index: i64::from(index),
+        count: buffers.len(),
+    })?;
     // Large models keep their data behind the FlatBuffer: an offset above 1 means data too.
     let has_data = buffer.vector(data, 0, 1)?.length > 0 || buffer.u64(data, 1)? > 1;
     let variable = buffer.u8(table, 5)? != 0;
@@ -152,12 +159,19 @@ fn quantisation(buffer: &Buffer<'_>, parameters: Table) -> Result<Quantisation, 
     })
 }
 
-fn operator(buffer: &Buffer<'_>, table: Table, number: usize, codes: &[Table], graph: &mut ModelGraph) -> Result<(), TfliteError> {
+fn operator(
+    buffer: &Buffer<'_>,
+    table: Table,
+    number: usize,
+    codes: &[Table],
+    graph: &mut ModelGraph,
+) -> Result<(), TfliteError> {
     let index = buffer.u32(table, 0)?;
-    let code = codes
-        .get(index as usize)
-        .copied()
-        .ok_or(TfliteError::Index { what: "operator code", index: i64::from(index), count: codes.len() })?;
+    let code = codes.get(index as usize).copied().ok_or(TfliteError::Index {
+        what: "operator code",
+        index: i64::from(index),
+        count: codes.len(),
+    })?;
     // The old field has eight bits and stops at 127; newer operators stand in the new one alone.
     let number_of = i32::from(buffer.u8(code, 0)? as i8).max(buffer.u32(code, 3)? as i32);
     let count = graph.tensors.len();
@@ -183,7 +197,8 @@ fn operator(buffer: &Buffer<'_>, table: Table, number: usize, codes: &[Table], g
 
     let Some(builtin) = operators::BUILTINS.iter().find(|builtin| builtin.code == number_of) else {
         let custom = buffer.text(code, 1)?;
-        let name = if custom.is_empty() { format!("builtin {number_of}") } else { format!("custom `{custom}`") };
+        let name =
+            if custom.is_empty() { format!("builtin {number_of}") } else { format!("custom `{custom}`") };
         graph.operators.push(Operator {
             op: name.clone(),
             label: format!("{name} #{number}"),
@@ -206,7 +221,13 @@ fn operator(buffer: &Buffer<'_>, table: Table, number: usize, codes: &[Table], g
         operators::DEPTHWISE_CONV_2D => kind = OperatorKind::Depthwise,
         // The delegate makes a grouped convolution where the weight has fewer channels than the input.
         operators::CONV_2D => {
-            let channels = |index: usize| inputs.get(index).copied().flatten().and_then(|i| graph.tensors.get(i)?.shape.as_ref()?.first().copied());
+            let channels = |index: usize| {
+                inputs
+                    .get(index)
+                    .copied()
+                    .flatten()
+                    .and_then(|i| graph.tensors.get(i)?.shape.as_ref()?.first().copied())
+            };
             if channels(0) != channels(1) {
                 op = "GROUPED_CONV2D";
             }
@@ -252,11 +273,17 @@ fn operator(buffer: &Buffer<'_>, table: Table, number: usize, codes: &[Table], g
 }
 
 /// The delegate's own conditions (`OpMapperBase::IsSupported`).
-fn left_out(graph: &ModelGraph, builtin: &operators::Builtin, inputs: &[Option<usize>], outputs: &[usize]) -> Option<String> {
+fn left_out(
+    graph: &ModelGraph,
+    builtin: &operators::Builtin,
+    inputs: &[Option<usize>],
+    outputs: &[usize],
+) -> Option<String> {
     if !builtin.delegated {
         return Some(format!("the TFLite delegate has no mapping for {}", builtin.name));
     }
-    let refuse = |what: &str, tensor: &Tensor| Some(format!("the TFLite delegate refuses {what} (`{}`)", tensor.name));
+    let refuse =
+        |what: &str, tensor: &Tensor| Some(format!("the TFLite delegate refuses {what} (`{}`)", tensor.name));
     for tensor in inputs.iter().flatten().filter_map(|index| graph.tensors.get(*index)) {
         let shape = tensor.shape.as_deref().unwrap_or(&[]);
         if tensor.vx_type == VxType::I64 && builtin.code != operators::BROADCAST_TO {

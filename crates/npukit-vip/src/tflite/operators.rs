@@ -25,7 +25,13 @@ const fn some(code: i32, name: &'static str, op: &'static str, inputs: &'static 
     Builtin { code, name, op, inputs, delegated: true, fused: None }
 }
 
-const fn fused(code: i32, name: &'static str, op: &'static str, inputs: &'static [usize], field: usize) -> Builtin {
+const fn fused(
+    code: i32,
+    name: &'static str,
+    op: &'static str,
+    inputs: &'static [usize],
+    field: usize,
+) -> Builtin {
     Builtin { code, name, op, inputs, delegated: true, fused: Some(field) }
 }
 
