@@ -13,7 +13,10 @@ REDUCTIONS = ("REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL")
 
 def known_defect(params: Params, product: str) -> str | None:
     """Name of the defect that a case may show on a product, if any."""
-    return next((name for layer in params["layers"] if (name := _defect(layer, params, product))), None)
+    layers = params["layers"]
+    if any(_slice_under_padding(a, b) for a, b in zip(layers, layers[1:])):
+        return "STRIDED_SLICE before a padded kernel"
+    return next((name for layer in layers if (name := _defect(layer, params, product))), None)
 
 
 def _defect(layer: Params, params: Params, product: str) -> str | None:
@@ -40,6 +43,12 @@ def _defect(layer: Params, params: Params, product: str) -> str | None:
     if op in COMPARISONS and not layer["same_quant"] and dtype != "int32":
         return "comparison of different scales"  # scales are ignored
     return None
+
+
+def _slice_under_padding(first: Params, second: Params) -> bool:
+    """Whether a slice is strided along an axis that the next layer pads: its first element is then skipped."""
+    return (first["op"] == "STRIDED_SLICE" and second.get("padding") == "SAME"
+            and any(stride > 1 and kernel > 1 for stride, kernel in zip(first["strides"][1:3], second["kernel"])))
 
 
 def _kept_before_reduced(axes: list[int]) -> bool:

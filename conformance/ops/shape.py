@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 
-from ..draw import Draw
+from ..draw import Draw, float32
 from ..net import Net, Tensor, require
 from ..registry import Params, register
 from .common import any_input, draw_any_shape, draw_map_shape, draw_quant, draw_scale
@@ -113,8 +113,10 @@ def apply_concatenation(net: Net, x: Tensor, p: Params) -> list[Tensor]:
     for index, other in enumerate(p["others"]):
         shape = [other["size"] if i == axis else n for i, n in enumerate(x.shape)]
         scale = x.scale
-        if "scales" in p:  # within a few octaves of x, or nothing of the part is left
-            scale = min(max(p["scales"][index], x.scale / 8), x.scale * 8)
+        if "scales" in p:
+            # Not too far from x, or nothing of the part is left. No power of two: it would give halves, which the
+            # references and the NPU round differently.
+            scale = float32(min(max(p["scales"][index], x.scale / 7.3), x.scale * 7.3))
         if other["kind"] == "input":
             parts.append(net.input(shape, x.dtype, scale, x.quant.zero_point))
         else:

@@ -147,11 +147,15 @@ class Known(unittest.TestCase):
             self.case("ARG_MAX", "int8", output="int64"),
             self.case("CONV_2D", "int16", bias="int32"),
         ]
+        sliced = self.case("STRIDED_SLICE", "int8", strides=[1, 2, 1, 1])
+        for padding, kernel, group in (("SAME", [3, 1], wrong), ("VALID", [3, 1], right), ("SAME", [1, 3], right)):
+            conv = {"op": "CONV_2D", "padding": padding, "kernel": kernel}
+            group.insert(0, {**sliced, "layers": [*sliced["layers"], conv]})
         for params in wrong:
             self.assertIsNotNone(known_defect(params, "u55"), params)
         for params in right:
             self.assertIsNone(known_defect(params, "u55"), params)
-        self.assertIsNone(known_defect(wrong[1], "u85"))
+        self.assertIsNone(known_defect(self.case("TRANSPOSE", "uint8", order=[0, 2, 1, 3]), "u85"))
         self.assertIsNotNone(known_defect(right[-2], "u65"))
         self.assertIsNotNone(known_defect(right[-1], "u85"))
 
