@@ -51,14 +51,18 @@ impl Stage {
             Form::Dense => depth,
             Form::Bricks => depth.next_multiple_of(BRICK),
         })?;
+        let left = usize::try_from(window.pad.1).ok()?;
+        // What the kernel never reaches to the right isn't staged. (Rows below it have no row to go to.)
+        let width = usize::try_from(window.width).ok()?.min(columns.checked_sub(left)?);
+        let stored = if window.upscale == Upscale::None { width } else { width.div_ceil(2) };
         let stage = Self {
             map: window.ifm,
-            extent: window.ifm_extent,
+            extent: Extent { width: stored.min(window.ifm_extent.width), ..window.ifm_extent },
             upscale: window.upscale,
             height: usize::try_from(window.height).ok()?,
-            width: usize::try_from(window.width).ok()?,
+            width,
             top: usize::try_from(window.pad.0).ok()?,
-            left: usize::try_from(window.pad.1).ok()?,
+            left,
             form,
             rows,
             columns,
