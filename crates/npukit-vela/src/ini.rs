@@ -277,8 +277,13 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         assert_eq!(VelaIni::parse("a=b\n"), Err(IniError::NoSection { line: 1 }));
-        assert_eq!(VelaIni::parse("[x]\nnonsense\n"), Err(IniError::Line { line: 2, text: "nonsense".into() }));
-        let ini = VelaIni::parse("[Memory_Mode.A]\ninherit=Memory_Mode.B\n[Memory_Mode.B]\ninherit=Memory_Mode.A\n");
+        assert_eq!(
+            VelaIni::parse("[x]\nnonsense\n"),
+            Err(IniError::Line { line: 2, text: "nonsense".into() })
+        );
+        let ini = VelaIni::parse(
+            "[Memory_Mode.A]\ninherit=Memory_Mode.B\n[Memory_Mode.B]\ninherit=Memory_Mode.A\n",
+        );
         assert_eq!(ini.unwrap().memory_mode("A"), Err(IniError::Circle { section: "Memory_Mode.A".into() }));
         let ini = VelaIni::parse("[Memory_Mode.A]\narena_cache_size=many\n").unwrap();
         assert!(matches!(ini.memory_mode("A"), Err(IniError::Value { .. })));

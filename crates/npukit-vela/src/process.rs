@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn output_and_status_are_kept() {
         let mut seen = Vec::new();
-        let done = run(shell("echo one; echo two >&2; exit 3"), None, &mut |line| seen.push(line.to_owned())).unwrap();
+        let done = run(shell("echo one; echo two >&2; exit 3"), None, &mut |line| seen.push(line.to_owned()))
+            .unwrap();
         assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("one\n", "two\n"));
         assert_eq!(ending(done.status), "exit status 3");
         seen.sort();

@@ -14,7 +14,12 @@ use npukit_vela::{Accelerator, PayloadKind};
 const U55: [Accelerator; 4] =
     [Accelerator::U55_32, Accelerator::U55_64, Accelerator::U55_128, Accelerator::U55_256];
 
-fn options(accelerator: Accelerator, io: IoMode, format: OutputFormat, payload: Option<PayloadKind>) -> BuildOptions {
+fn options(
+    accelerator: Accelerator,
+    io: IoMode,
+    format: OutputFormat,
+    payload: Option<PayloadKind>,
+) -> BuildOptions {
     let mut options = BuildOptions::new(accelerator);
     options.io = io;
     options.output_format = format;
@@ -23,7 +28,8 @@ fn options(accelerator: Accelerator, io: IoMode, format: OutputFormat, payload: 
 }
 
 fn built(environment: &Environment, network: &[u8], options: &BuildOptions) -> Built {
-    build(environment.vela(), network, options, &mut Silent).unwrap_or_else(|error| panic!("{options:?}: {error}"))
+    build(environment.vela(), network, options, &mut Silent)
+        .unwrap_or_else(|error| panic!("{options:?}: {error}"))
 }
 
 /// The four ways to an `.npub` of each network give the same file for each placement of inputs and outputs.
@@ -33,16 +39,30 @@ fn all_ways_agree(models: &[&str]) {
         let Some(path) = npukit_testkit::model(name) else { continue };
         let network = fs::read(path).unwrap();
         for accelerator in U55 {
-            let separate = built(&environment, &network, &options(accelerator, IoMode::Separate, OutputFormat::Tflite, None));
-            let raw = built(&environment, &network, &options(accelerator, IoMode::Separate, OutputFormat::Raw, None));
-            assert_eq!(separate.npub, raw.npub, "{name} {accelerator} separate: .tflite and raw output differ");
+            let separate = built(
+                &environment,
+                &network,
+                &options(accelerator, IoMode::Separate, OutputFormat::Tflite, None),
+            );
+            let raw = built(
+                &environment,
+                &network,
+                &options(accelerator, IoMode::Separate, OutputFormat::Raw, None),
+            );
+            assert_eq!(
+                separate.npub, raw.npub,
+                "{name} {accelerator} separate: .tflite and raw output differ"
+            );
             assert_eq!((separate.io, separate.program.payload), (IoMode::Separate, PayloadKind::Cop2));
 
             let arena = options(accelerator, IoMode::Arena, OutputFormat::Tflite, Some(PayloadKind::Cop1));
             let arena = built(&environment, &network, &arena);
             let raw = options(accelerator, IoMode::Arena, OutputFormat::Raw, Some(PayloadKind::Cop2));
             let raw = built(&environment, &network, &raw);
-            assert_eq!(arena.npub, raw.npub, "{name} {accelerator} arena: COP1 .tflite and COP2 raw output differ");
+            assert_eq!(
+                arena.npub, raw.npub,
+                "{name} {accelerator} arena: COP1 .tflite and COP2 raw output differ"
+            );
             assert_eq!((arena.program.payload, raw.program.payload), (PayloadKind::Cop1, PayloadKind::Cop2));
 
             looks_right(&separate, accelerator, name);
@@ -65,13 +85,18 @@ fn looks_right(built: &Built, accelerator: Accelerator, name: &str) {
         assert_eq!(tensor.name, original.name, "{name}");
         assert_eq!(tensor.size as usize, original.bytes().unwrap(), "{name}");
         let (found, expected) = (tensor.quantisation.unwrap(), original.quantisation.unwrap());
-        assert_eq!((found.scale, i64::from(found.zero_point)), (expected.scale(), expected.zero_point()), "{name}");
+        assert_eq!(
+            (found.scale, i64::from(found.zero_point)),
+            (expected.scale(), expected.zero_point()),
+            "{name}"
+        );
     }
     let roles: Vec<Role> = blob.regions().iter().map(|region| region.role).collect();
     let places = [input.place.unwrap().region, output.place.unwrap().region];
     match built.io {
         IoMode::Separate => {
-            let expected = [Role::Weights, Role::Scratch, Role::Scratch, Role::Input, Role::Output, Role::Other];
+            let expected =
+                [Role::Weights, Role::Scratch, Role::Scratch, Role::Input, Role::Output, Role::Other];
             assert_eq!(roles, expected, "{name}");
             assert_eq!(places, [3, 4], "{name}");
             assert_eq!(blob.regions()[3].size, input.size.next_multiple_of(16), "{name}");
@@ -89,7 +114,12 @@ fn looks_right(built: &Built, accelerator: Accelerator, name: &str) {
 // Split so that they run side by side.
 #[test]
 fn all_ways_agree_on_the_smaller_networks() {
-    all_ways_agree(&["ad01_int8.tflite", "hello_world_int8.tflite", "kws_ref_model.tflite", "micro_speech_quantized.tflite"]);
+    all_ways_agree(&[
+        "ad01_int8.tflite",
+        "hello_world_int8.tflite",
+        "kws_ref_model.tflite",
+        "micro_speech_quantized.tflite",
+    ]);
 }
 
 #[test]
@@ -124,7 +154,8 @@ fn operators_left_to_the_cpu_are_named_with_reasons() {
         assert_eq!(names.iter().filter(|name| **name == "QUANTIZE").count(), 1, "{format:?}: {names:?}");
         for operator in operators {
             let reason = operator.reason.as_deref().unwrap_or_default();
-            let expected = if operator.operator == "SVDF" { "Unsupported opType" } else { "Unsupported dataType Int32" };
+            let expected =
+                if operator.operator == "SVDF" { "Unsupported opType" } else { "Unsupported dataType Int32" };
             assert!(reason.starts_with(expected), "{operator}");
         }
         let text = error.to_string();
@@ -140,7 +171,8 @@ fn operators_left_to_the_cpu_are_named_with_reasons() {
         }
     }
     // The compiled file by itself is refused as well, without reasons.
-    let compiled = compile(environment.vela(), &network, &BuildOptions::new(Accelerator::U55_128), &mut Silent).unwrap();
+    let compiled =
+        compile(environment.vela(), &network, &BuildOptions::new(Accelerator::U55_128), &mut Silent).unwrap();
     let error = distil::from_vela_tflite(&compiled.output).unwrap_err();
     assert!(matches!(&error, DistilError::CpuOperators(operators) if operators.len() == 8), "{error}");
 }
@@ -166,12 +198,17 @@ fn every_memory_mode_and_strategy_that_fits_a_u55_builds() {
     options.optimise = Some(Optimise::Performance);
     options.arena_cache_bytes = Some(16 << 10);
     let tight = built(&environment, &network, &options);
-    assert!(Blob::parse(&small.npub).unwrap().arena_bytes() <= Blob::parse(&tight.npub).unwrap().arena_bytes());
+    assert!(
+        Blob::parse(&small.npub).unwrap().arena_bytes() <= Blob::parse(&tight.npub).unwrap().arena_bytes()
+    );
     // The U55 has no port that writes to a second memory.
     options.memory_mode = Some("Dedicated_Sram_256KB".into());
     let error = build(environment.vela(), &network, &options, &mut Silent).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("exit status 1") && text.contains("arena_mem_area") && !text.contains("Traceback"), "{text}");
+    assert!(
+        text.contains("exit status 1") && text.contains("arena_mem_area") && !text.contains("Traceback"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -181,7 +218,8 @@ fn a_u65_has_a_fast_scratch_of_its_own() {
     let environment = common::environment();
     let mut files = Vec::new();
     for format in [OutputFormat::Tflite, OutputFormat::Raw] {
-        let built = built(&environment, &network, &options(Accelerator::U65_256, IoMode::Separate, format, None));
+        let built =
+            built(&environment, &network, &options(Accelerator::U65_256, IoMode::Separate, format, None));
         let blob = Blob::parse(&built.npub).unwrap();
         assert_eq!(blob.regions()[2].role, Role::Scratch);
         assert!(blob.regions()[2].size > 0);
@@ -220,7 +258,13 @@ fn inputs_keep_the_networks_order() {
             let names: Vec<&str> = built.program.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
             assert_eq!(names, ["a", "b", "y"]);
             // The convolution of b comes first, so b lies first.
-            let offsets: Vec<u32> = built.program.tensors.iter().filter_map(|tensor| tensor.place).map(|place| place.offset).collect();
+            let offsets: Vec<u32> = built
+                .program
+                .tensors
+                .iter()
+                .filter_map(|tensor| tensor.place)
+                .map(|place| place.offset)
+                .collect();
             if io == IoMode::Separate {
                 assert_eq!(offsets, [512, 0, 0]);
                 assert_eq!(Blob::parse(&built.npub).unwrap().regions()[3].size, 768);
@@ -272,8 +316,10 @@ fn variable_tensors_become_states_in_the_arena() {
     let blob = Blob::parse(&built.npub).unwrap();
     let mut states: Vec<_> = blob.tensors().unwrap().states().collect();
     states.sort_by_key(|state| state.name);
-    let described: Vec<_> =
-        states.iter().map(|state| (state.name, state.fed_from, state.quantisation.unwrap().zero_point)).collect();
+    let described: Vec<_> = states
+        .iter()
+        .map(|state| (state.name, state.fed_from, state.quantisation.unwrap().zero_point))
+        .collect();
     assert_eq!(described, [("cell state", None, 0), ("hidden state", None, -4)]);
 
     let mut raw = options(Accelerator::U55_128, IoMode::Arena, OutputFormat::Raw, None);
@@ -283,7 +329,10 @@ fn variable_tensors_become_states_in_the_arena() {
     raw.io = IoMode::Separate;
     let compiled = compile(environment.vela(), &network, &raw, &mut Silent).unwrap();
     let error = distil::from_vela_tflite(&compiled.output).unwrap_err();
-    assert!(matches!(error, DistilError::State { .. }) && error.to_string().contains("--io arena"), "{error}");
+    assert!(
+        matches!(error, DistilError::State { .. }) && error.to_string().contains("--io arena"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -292,7 +341,12 @@ fn resource_variables_become_states_that_are_fed() {
     let options = BuildOptions::new(Accelerator::U55_128);
     let built = built(&environment, &common::network::streaming(-3), &options);
     assert_eq!(built.io, IoMode::Arena);
-    let kinds: Vec<_> = built.program.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.kind, tensor.fed_from)).collect();
+    let kinds: Vec<_> = built
+        .program
+        .tensors
+        .iter()
+        .map(|tensor| (tensor.name.as_str(), tensor.kind, tensor.fed_from))
+        .collect();
     let expected = [
         ("x", TensorKind::Input, None),
         ("y", TensorKind::Output, None),

@@ -104,14 +104,20 @@ fn outcome(body: &str, options: &BuildOptions) -> CompileError {
 fn a_compiler_that_dies_by_a_signal() {
     let error = outcome("echo reading the network; echo allocating tensors >&2; kill -SEGV $$", &options());
     let CompileError::Failed { ending, last_words } = &error else { panic!("{error}") };
-    assert_eq!((ending.as_str(), last_words.as_str()), ("killed by signal 11 (SIGSEGV)", "allocating tensors"));
+    assert_eq!(
+        (ending.as_str(), last_words.as_str()),
+        ("killed by signal 11 (SIGSEGV)", "allocating tensors")
+    );
     assert!(error.to_string().contains("SIGSEGV") && error.to_string().contains("allocating tensors"));
 }
 
 #[test]
 #[cfg(unix)]
 fn a_compiler_that_fails_after_writing_half_a_file() {
-    let error = outcome("mkdir -p \"$output\"; echo half > \"$output/network_vela.tflite\"; echo no >&2; exit 3", &options());
+    let error = outcome(
+        "mkdir -p \"$output\"; echo half > \"$output/network_vela.tflite\"; echo no >&2; exit 3",
+        &options(),
+    );
     assert!(matches!(&error, CompileError::Failed { ending, .. } if ending == "exit status 3"), "{error}");
 }
 
@@ -119,7 +125,10 @@ fn a_compiler_that_fails_after_writing_half_a_file() {
 #[cfg(unix)]
 fn a_compiler_that_leaves_nothing() {
     let error = outcome("echo all is well", &options());
-    assert!(matches!(&error, CompileError::NoOutput { last_words } if last_words == "all is well"), "{error}");
+    assert!(
+        matches!(&error, CompileError::NoOutput { last_words } if last_words == "all is well"),
+        "{error}"
+    );
     let error = outcome("mkdir -p \"$output\"; : > \"$output/network_vela.tflite\"", &options());
     assert!(matches!(&error, CompileError::NoOutput { .. }), "an empty file is nothing: {error}");
 }
@@ -131,7 +140,10 @@ fn a_compiler_that_hangs_is_stopped() {
     options.time_limit = Duration::from_millis(500);
     let started = Instant::now();
     let error = outcome("echo optimising forever; exec sleep 600", &options);
-    assert!(matches!(&error, CompileError::TimedOut { last_words, .. } if last_words == "optimising forever"), "{error}");
+    assert!(
+        matches!(&error, CompileError::TimedOut { last_words, .. } if last_words == "optimising forever"),
+        "{error}"
+    );
     assert!(started.elapsed() < Duration::from_secs(60));
 }
 
@@ -157,15 +169,23 @@ fn what_is_no_vela_is_refused() {
 #[test]
 fn names_that_the_configuration_file_lacks_are_answered_with_those_it_has() {
     let environment = common::environment();
-    let refuse = |options: &BuildOptions| build(environment.vela(), &one_layer(), options, &mut Silent).unwrap_err().to_string();
+    let refuse = |options: &BuildOptions| {
+        build(environment.vela(), &one_layer(), options, &mut Silent).unwrap_err().to_string()
+    };
     let mut unknown = options();
     unknown.system_config = Some("Nope".into());
     let text = refuse(&unknown);
-    assert!(text.contains("no system configuration 'Nope'") && text.contains("Ethos_U55_High_End_Embedded"), "{text}");
+    assert!(
+        text.contains("no system configuration 'Nope'") && text.contains("Ethos_U55_High_End_Embedded"),
+        "{text}"
+    );
     let mut unknown = options();
     unknown.memory_mode = Some("Shared".into());
     let text = refuse(&unknown);
-    assert!(text.contains("no memory mode 'Shared'") && text.contains("Shared_Sram, Dedicated_Sram"), "{text}");
+    assert!(
+        text.contains("no memory mode 'Shared'") && text.contains("Shared_Sram, Dedicated_Sram"),
+        "{text}"
+    );
 
     let folder = tempfile::tempdir().unwrap();
     let own = |text: &str| -> PathBuf {
@@ -204,7 +224,8 @@ fn separate_regions_need_cop2() {
 #[test]
 fn a_compiled_network_is_not_compiled_again() {
     let environment = common::environment();
-    let compiled = npukit_vela::compile::compile(environment.vela(), &one_layer(), &options(), &mut Silent).unwrap();
+    let compiled =
+        npukit_vela::compile::compile(environment.vela(), &one_layer(), &options(), &mut Silent).unwrap();
     assert!(matches!(prepare(&compiled.output), Err(CompileError::AlreadyCompiled)));
     // But it is distilled, and by the same way truncations of it are refused.
     let program = from_vela_tflite(&compiled.output).unwrap();

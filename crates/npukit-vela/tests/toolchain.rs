@@ -14,7 +14,8 @@ use npukit_vela::toolchain::{Settings, Toolchain, ToolchainError};
 /// A shell script that answers as Python does to what the installer asks. `pip` is what its pip does; each run of it adds
 /// a line to the file `pip-runs`.
 fn fake_python(folder: &Path, version: &str, modules: &str, pip: &str) -> PathBuf {
-    let inspect = r#"{"packages": {"ethos-u-vela": "5.2.0", "tflite-micro": "0"}, "vela_ini": "'"$here"'/vela.ini"}"#;
+    let inspect =
+        r#"{"packages": {"ethos-u-vela": "5.2.0", "tflite-micro": "0"}, "vela_ini": "'"$here"'/vela.ini"}"#;
     let text = format!(
         r#"#!/bin/sh
 log='{log}'
@@ -36,10 +37,7 @@ esac
 }
 
 fn settings(folder: &Path, python: &Path) -> Settings {
-    let mut settings = Settings::default();
-    settings.cache = Some(folder.join("cache"));
-    settings.python = Some(python.to_owned());
-    settings
+    Settings { cache: Some(folder.join("cache")), python: Some(python.to_owned()), ..Settings::default() }
 }
 
 fn pip_runs(folder: &Path) -> usize {
@@ -54,7 +52,8 @@ fn remains(folder: &Path) -> Vec<String> {
 #[test]
 fn it_is_installed_once_and_repaired_when_damaged() {
     let folder = tempfile::tempdir().unwrap();
-    let python = fake_python(folder.path(), "3.12.1", "1 1", "echo Downloading thing-1.0-py3-none-any.whl '(3 kB)'");
+    let python =
+        fake_python(folder.path(), "3.12.1", "1 1", "echo Downloading thing-1.0-py3-none-any.whl '(3 kB)'");
     let toolchain = Toolchain::new(settings(folder.path(), &python)).unwrap();
     let status = toolchain.status();
     assert!(!status.installed && status.vela.is_none() && status.packages.is_empty());
@@ -106,7 +105,13 @@ fn process_that_ensures_the_toolchain() {
 /// Starts a process that ensures the toolchain in `cache`.
 fn ensure_in_a_process(cache: &Path, variables: &[(&str, &str)]) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "process_that_ensures_the_toolchain", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.args([
+        "--exact",
+        "process_that_ensures_the_toolchain",
+        "--ignored",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
     for name in ["NPUKIT_PYTHON", "NPUKIT_VELA", "NPUKIT_WHEELS", "PIP_FIND_LINKS"] {
         command.env_remove(name);
     }
@@ -163,7 +168,12 @@ fn an_interrupted_install_is_no_install_and_is_cleared_away() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
     let pid = folder.path().join("pip-pid");
-    let python = fake_python(folder.path(), "3.11.2", "1 1", &format!("echo $$ > '{}'; exec sleep 600", pid.display()));
+    let python = fake_python(
+        folder.path(),
+        "3.11.2",
+        "1 1",
+        &format!("echo $$ > '{}'; exec sleep 600", pid.display()),
+    );
     let mut child = ensure_in_a_process(&cache, &[("NPUKIT_PYTHON", python.to_str().unwrap())]);
     wait_for(&pid);
     child.kill().unwrap();
@@ -224,9 +234,13 @@ fn a_python_that_does_not_do_is_described() {
 #[test]
 fn no_python_at_all() {
     let folder = tempfile::tempdir().unwrap();
-    let child = ensure_in_a_process(&folder.path().join("cache"), &[("PATH", folder.path().to_str().unwrap())]);
+    let child =
+        ensure_in_a_process(&folder.path().join("cache"), &[("PATH", folder.path().to_str().unwrap())]);
     let output = output(child);
-    assert!(output.contains("error: no usable Python (3.10 or newer); none was found on the search path"), "{output}");
+    assert!(
+        output.contains("error: no usable Python (3.10 or newer); none was found on the search path"),
+        "{output}"
+    );
     assert!(output.contains("NPUKIT_PYTHON"), "{output}");
 }
 
@@ -240,9 +254,15 @@ fn without_a_network_it_says_so() {
         ("PIP_CONFIG_FILE", "/dev/null"),
     ];
     let output = output(ensure_in_a_process(&folder.path().join("cache"), &variables));
-    assert!(output.contains("error: the package index can't be reached to install ethos-u-vela==5.2.0"), "{output}");
+    assert!(
+        output.contains("error: the package index can't be reached to install ethos-u-vela==5.2.0"),
+        "{output}"
+    );
     assert!(output.contains("last words:\n") && output.contains("No matching distribution"), "{output}");
-    assert!(output.contains("advice: Connect to the network") && output.contains("NPUKIT_WHEELS"), "{output}");
+    assert!(
+        output.contains("advice: Connect to the network") && output.contains("NPUKIT_WHEELS"),
+        "{output}"
+    );
     assert_eq!(remains(folder.path()), Vec::<String>::new());
 }
 
@@ -264,8 +284,7 @@ fn a_folder_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let mut settings = Settings::default();
-    settings.cache = Some(file.join("cache"));
+    let settings = Settings { cache: Some(file.join("cache")), ..Settings::default() };
     let error = Toolchain::new(settings).unwrap().ensure(&mut Silent).unwrap_err();
     assert!(matches!(&error, ToolchainError::Folder { path, .. } if path.ends_with("cache")), "{error}");
 }

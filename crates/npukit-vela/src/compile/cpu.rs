@@ -21,7 +21,8 @@ pub(super) fn reasons(output: &str) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let mut lines = output.lines().peekable();
     while let Some(line) = lines.next() {
-        let Some((operator, tensor)) = line.strip_prefix(WARNING).and_then(|rest| rest.split_once(OUTPUT)) else {
+        let Some((operator, tensor)) = line.strip_prefix(WARNING).and_then(|rest| rest.split_once(OUTPUT))
+        else {
             continue;
         };
         let mut text = Vec::new();
@@ -30,7 +31,11 @@ pub(super) fn reasons(output: &str) -> Vec<Reason> {
         }
         let tensor = tensor.strip_suffix('\'').unwrap_or(tensor);
         let tensor = if tensor == UNNAMED { "" } else { tensor };
-        reasons.push(Reason { operator: operator.to_owned(), tensor: tensor.to_owned(), text: text.join("; ") });
+        reasons.push(Reason {
+            operator: operator.to_owned(),
+            tensor: tensor.to_owned(),
+            text: text.join("; "),
+        });
     }
     reasons
 }
@@ -57,7 +62,8 @@ fn fit(reason: &Reason, operator: &CpuOperator) -> Option<u32> {
 fn assign(operators: &mut [CpuOperator], reasons: &[Reason]) {
     let mut used = vec![false; reasons.len()];
     for operator in operators {
-        let fitting = reasons.iter().enumerate().filter_map(|(index, reason)| Some((index, fit(reason, operator)?)));
+        let fitting =
+            reasons.iter().enumerate().filter_map(|(index, reason)| Some((index, fit(reason, operator)?)));
         // Not used before the fit; the first of equals.
         let best = fitting.max_by_key(|&(index, fit)| (!used[index], fit, std::cmp::Reverse(index)));
         if let Some((index, _)) = best {
@@ -72,7 +78,8 @@ pub(super) fn left(before: &Model<'_>, after: &Model<'_>, reasons: &[Reason]) ->
     let (old, new) = (before.main(), after.main());
     let mut taken = vec![false; old.operators.len()];
     let mut operators = Vec::new();
-    for operator in new.operators.iter().filter(|operator| !is_ethos_u(operator) && !is_bookkeeping(operator)) {
+    for operator in new.operators.iter().filter(|operator| !is_ethos_u(operator) && !is_bookkeeping(operator))
+    {
         let original = old.operators.iter().find(|candidate| {
             !taken[candidate.index] && is_same((before, old, candidate), (after, new, operator))
         });
@@ -94,7 +101,9 @@ type Placed<'r, 'a> = (&'r Model<'a>, &'r Subgraph<'a>, &'r Operator<'a>);
 fn is_same(old: Placed<'_, '_>, new: Placed<'_, '_>) -> bool {
     let outputs = |(_, graph, operator): Placed<'_, '_>| -> Vec<(String, Vec<i32>, crate::tflite::DataType)> {
         let tensors = operator.outputs.iter().map(|&tensor| &graph.tensors[tensor]);
-        tensors.map(|tensor| (tensor.name.replace(UNNAMED, ""), tensor.shape.clone(), tensor.data_type)).collect()
+        tensors
+            .map(|tensor| (tensor.name.replace(UNNAMED, ""), tensor.shape.clone(), tensor.data_type))
+            .collect()
     };
     fn constants<'a>((model, graph, operator): Placed<'_, 'a>) -> Vec<&'a [u8]> {
         let tensors = operator.inputs.iter().flatten().map(|&tensor| &graph.tensors[tensor]);
@@ -113,7 +122,8 @@ pub(super) fn from_reasons(graph: &Subgraph<'_>, reasons: &[Reason]) -> Vec<CpuO
     for (number, reason) in reasons.iter().enumerate() {
         // Vela may say the same of one operator twice, but also of two alike.
         let alike = reasons.iter().filter(|other| *other == reason).count();
-        let mut fitting: Vec<&CpuOperator> = all.iter().filter(|operator| fit(reason, operator).is_some()).collect();
+        let mut fitting: Vec<&CpuOperator> =
+            all.iter().filter(|operator| fit(reason, operator).is_some()).collect();
         let nth = reasons[..number].iter().filter(|other| *other == reason).count();
         if fitting.len() < alike && nth >= fitting.len() && !fitting.is_empty() {
             continue;
@@ -160,7 +170,9 @@ mod tests {
         let mut operators = [operator("SVDF", "it's"), operator("QUANTIZE", ""), operator("SVDF", "other")];
         assign(&mut operators, &reasons(OUTPUT));
         assert_eq!(operators[0].reason.as_deref(), Some("Unsupported opType"));
-        assert!(operators[1].reason.as_deref().is_some_and(|reason| reason.starts_with("Unsupported dataType")));
+        assert!(
+            operators[1].reason.as_deref().is_some_and(|reason| reason.starts_with("Unsupported dataType"))
+        );
         assert_eq!(operators[2].reason, None);
     }
 }

@@ -17,7 +17,9 @@ pub enum CompileError {
     #[error(transparent)]
     Network(#[from] tflite::Error),
     /// The network computes with floats.
-    #[error("the network isn't quantised: {tensor} is {data_type}, and nothing it computes is an 8 or 16-bit integer")]
+    #[error(
+        "the network isn't quantised: {tensor} is {data_type}, and nothing it computes is an 8 or 16-bit integer"
+    )]
     Float {
         /// A tensor that shows it.
         tensor: String,
@@ -34,7 +36,9 @@ pub enum CompileError {
         what: &'static str,
     },
     /// The size of an axis other than the batch is open.
-    #[error("{tensor} has an open size: its shape is {signature:?}, and only the first axis (the batch) can be fixed, to 1")]
+    #[error(
+        "{tensor} has an open size: its shape is {signature:?}, and only the first axis (the batch) can be fixed, to 1"
+    )]
     DynamicShape {
         /// Which tensor.
         tensor: String,
@@ -131,7 +135,8 @@ pub(super) fn without_traceback(words: &str) -> String {
     let mut kept = Vec::new();
     let mut inside = false;
     for line in words.lines() {
-        inside = line.starts_with("Traceback (most recent call last)") || inside && line.starts_with([' ', '\t']);
+        inside =
+            line.starts_with("Traceback (most recent call last)") || inside && line.starts_with([' ', '\t']);
         if !inside {
             kept.push(line);
         }

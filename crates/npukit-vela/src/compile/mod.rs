@@ -107,7 +107,10 @@ pub fn build(
         Err(CompileError::Distil(DistilError::MixedPlaces { .. })) => {
             options.io = IoMode::Arena;
             let (compiled, program) = once(vela, &prepared, &options, progress)?;
-            let unused = program.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Input && tensor.place.is_none());
+            let unused = program
+                .tensors
+                .iter()
+                .filter(|tensor| tensor.kind == TensorKind::Input && tensor.place.is_none());
             let unused: Vec<String> = unused.map(|tensor| format!("'{}'", tensor.name)).collect();
             notes.push(format!(
                 "the network doesn't use its input {}; Vela 5.2.0 then mixes up the places of separate inputs, so inputs \
@@ -161,7 +164,8 @@ fn run(
     progress: &mut dyn Progress,
 ) -> Result<Compiled, CompileError> {
     let configuration = options.configuration(vela)?;
-    let folder = tempfile::Builder::new().prefix("npukit-vela-").tempdir().map_err(CompileError::Temporary)?;
+    let folder =
+        tempfile::Builder::new().prefix("npukit-vela-").tempdir().map_err(CompileError::Temporary)?;
     let network = folder.path().join(format!("{STEM}.tflite"));
     let output = folder.path().join("output");
     fs::write(&network, &prepared.network).map_err(CompileError::Temporary)?;
@@ -220,7 +224,10 @@ fn failure(done: &Finished, prepared: &Prepared) -> CompileError {
             }
         }
     }
-    CompileError::Failed { ending: process::ending(done.status), last_words: error::without_traceback(&done.last_words()) }
+    CompileError::Failed {
+        ending: process::ending(done.status),
+        last_words: error::without_traceback(&done.last_words()),
+    }
 }
 
 /// Adds to a refusal what only the original network and Vela's messages tell.

@@ -150,10 +150,14 @@ impl BuildOptions {
     pub(super) fn configuration(&self, vela: &Vela) -> Result<Configuration, CompileError> {
         let ini = match &self.vela_config {
             Some(path) => {
-                let text = fs::read_to_string(path)
-                    .map_err(|source| CompileError::ConfigFile { path: path.clone(), problem: source.to_string() })?;
-                VelaIni::parse(&text)
-                    .map_err(|error| CompileError::ConfigFile { path: path.clone(), problem: error.to_string() })?
+                let text = fs::read_to_string(path).map_err(|source| CompileError::ConfigFile {
+                    path: path.clone(),
+                    problem: source.to_string(),
+                })?;
+                VelaIni::parse(&text).map_err(|error| CompileError::ConfigFile {
+                    path: path.clone(),
+                    problem: error.to_string(),
+                })?
             }
             None => vela.configurations()?,
         };
@@ -165,9 +169,7 @@ impl BuildOptions {
                 Some(name) if known.contains(&name) || known.is_empty() && self.vela_config.is_none() => {
                     Ok(name.to_owned())
                 }
-                Some(name) => {
-                    Err(CompileError::UnknownName { kind, name: name.to_owned(), known: owned() })
-                }
+                Some(name) => Err(CompileError::UnknownName { kind, name: name.to_owned(), known: owned() }),
                 None if known.contains(&default) || known.is_empty() && self.vela_config.is_none() => {
                     Ok(default.to_owned())
                 }
@@ -199,7 +201,12 @@ impl BuildOptions {
         command: &mut Command,
     ) -> Result<(), CompileError> {
         command.args(["--accelerator-config", configuration.accelerator.name()]);
-        command.args(["--system-config", &configuration.system_config, "--memory-mode", &configuration.memory_mode]);
+        command.args([
+            "--system-config",
+            &configuration.system_config,
+            "--memory-mode",
+            &configuration.memory_mode,
+        ]);
         match &configuration.vela_config {
             None => command.args(["--config", SHIPPED_CONFIG]),
             Some(path) => {

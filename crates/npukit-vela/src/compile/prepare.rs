@@ -48,7 +48,8 @@ fn refuse_floats(model: &Model<'_>, graph: &Subgraph<'_>) -> Result<(), CompileE
     let quantised = computed()
         .any(|(_, tensor)| matches!(tensor.data_type, DataType::Int8 | DataType::Uint8 | DataType::Int16));
     let float = graph.inputs.iter().copied().find(|&index| graph.tensors[index].data_type.is_float());
-    let float = float.or_else(|| computed().find(|(_, tensor)| tensor.data_type.is_float()).map(|(index, _)| index));
+    let float =
+        float.or_else(|| computed().find(|(_, tensor)| tensor.data_type.is_float()).map(|(index, _)| index));
     match float {
         Some(index) if !quantised => Err(CompileError::Float {
             tensor: graph.describe(index),
@@ -63,7 +64,8 @@ fn open_batches(model: &Model<'_>) -> Result<Vec<String>, CompileError> {
     let mut inputs = Vec::new();
     for graph in &model.subgraphs {
         for (index, tensor) in graph.tensors.iter().enumerate() {
-            let signature = if tensor.shape_signature.is_empty() { &tensor.shape } else { &tensor.shape_signature };
+            let signature =
+                if tensor.shape_signature.is_empty() { &tensor.shape } else { &tensor.shape_signature };
             if model.data(tensor).is_some() || signature.iter().all(|&axis| axis >= 0) {
                 continue;
             }

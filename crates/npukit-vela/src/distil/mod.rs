@@ -17,7 +17,9 @@ mod raw;
 use std::fmt;
 use std::str::FromStr;
 
-use ethosu_isa::{Accelerator, Command, ConfigWordError, DecodeError, Decoder, PayloadError, PayloadKind, Product};
+use ethosu_isa::{
+    Accelerator, Command, ConfigWordError, DecodeError, Decoder, PayloadError, PayloadKind, Product,
+};
 use npub::{Accel, BlobBuilder, DType, Quantisation, Role, Shape, TensorEntry};
 
 use crate::npy::NpyError;
@@ -61,7 +63,9 @@ impl FromStr for IoMode {
         match name {
             "separate" => Ok(Self::Separate),
             "arena" => Ok(Self::Arena),
-            other => Err(format!("{other:?} is no place for inputs and outputs: it's \"separate\" or \"arena\"")),
+            other => {
+                Err(format!("{other:?} is no place for inputs and outputs: it's \"separate\" or \"arena\""))
+            }
         }
     }
 }
@@ -255,7 +259,8 @@ impl Program {
     /// [`DistilError::Npub`] when the parts don't fit together, [`DistilError::Region`] when the stream refers to
     /// memory that isn't there.
     pub fn to_npub(&self) -> Result<Vec<u8>, DistilError> {
-        let mut builder = BlobBuilder::new(Accel::from_config_word(self.accelerator.config_word()).unwrap_or_default());
+        let mut builder =
+            BlobBuilder::new(Accel::from_config_word(self.accelerator.config_word()).unwrap_or_default());
         builder.command_bytes(&self.commands);
         builder.baked(Role::Weights, &self.constants);
         builder.runtime(Role::Scratch, self.scratch_bytes);
@@ -373,7 +378,8 @@ fn describe(tensor: &tflite::Tensor<'_>) -> Result<(DType, Shape, Option<Quantis
         }
         Some(quantisation) => {
             let (scale, zero_point) = (quantisation.scale(), quantisation.zero_point());
-            let zero_point = i32::try_from(zero_point).map_err(|_| error(format!("zero point {zero_point}")))?;
+            let zero_point =
+                i32::try_from(zero_point).map_err(|_| error(format!("zero point {zero_point}")))?;
             // A scale of zero is what some converters write for "none".
             (scale.is_finite() && scale > 0.0).then_some(Quantisation { scale, zero_point })
         }

@@ -10,8 +10,8 @@ use ethosu_isa::{Payload, Product};
 use npub::{Place, TensorEntry, TensorKind};
 
 use super::{
-    CpuOperator, DistilError, FastScratch, INPUT_REGION, IoMode, OUTPUT_REGION, Program, SCRATCH_REGION, describe,
-    fast_scratch,
+    CpuOperator, DistilError, FastScratch, INPUT_REGION, IoMode, OUTPUT_REGION, Program, SCRATCH_REGION,
+    describe, fast_scratch,
 };
 use crate::tflite::{BuiltinOperator, DataType, Model, Operator, Subgraph, is_ethos_u};
 
@@ -65,7 +65,8 @@ pub(crate) fn is_bookkeeping(operator: &Operator<'_>) -> bool {
 
 /// The one `ethos-u` operator of a network that is wholly on the NPU.
 fn the_operator<'m, 'a>(graph: &'m Subgraph<'a>) -> Result<&'m Operator<'a>, DistilError> {
-    let programs: Vec<&Operator<'_>> = graph.operators.iter().filter(|operator| is_ethos_u(operator)).collect();
+    let programs: Vec<&Operator<'_>> =
+        graph.operators.iter().filter(|operator| is_ethos_u(operator)).collect();
     let others = graph.operators.iter().filter(|operator| !is_ethos_u(operator) && !is_bookkeeping(operator));
     let left: Vec<CpuOperator> = others.map(|operator| left_to_cpu(graph, operator)).collect();
     match programs.as_slice() {
@@ -154,17 +155,21 @@ impl Places {
         let mut found = None;
         // A network that had such a note before it was compiled keeps it; only Vela's own has the new number of tensors.
         for note in notes {
-            let words: Vec<i32> = note.data.as_chunks::<4>().0.iter().map(|word| i32::from_le_bytes(*word)).collect();
+            let words: Vec<i32> =
+                note.data.as_chunks::<4>().0.iter().map(|word| i32::from_le_bytes(*word)).collect();
             let counted = words.get(2).and_then(|&count| usize::try_from(count).ok());
             if counted == Some(all) && words.len() == ALLOCATION_HEADER + all {
                 found = Some(words);
             } else if found.is_none() {
                 let (says, has) = (words.get(2).copied(), words.len().saturating_sub(ALLOCATION_HEADER));
-                return Err(error(format!("says {says:?} tensors and has {has} offsets; the file has {all} tensors")));
+                return Err(error(format!(
+                    "says {says:?} tensors and has {has} offsets; the file has {all} tensors"
+                )));
             }
         }
         let words = found.ok_or_else(|| error("it isn't there".to_owned()))?;
-        let offsets = words[ALLOCATION_HEADER..][..graph.tensors.len()].iter().map(|&word| u32::try_from(word).ok());
+        let offsets =
+            words[ALLOCATION_HEADER..][..graph.tensors.len()].iter().map(|&word| u32::try_from(word).ok());
         let offsets: Vec<Option<u32>> = offsets.collect();
         let scratch = match io {
             IoMode::Separate => 0,
@@ -174,7 +179,12 @@ impl Places {
     }
 
     /// A tensor's place, as the operator's input or output. `None` for a tensor that no command touches.
-    fn of(&self, graph: &Subgraph<'_>, tensor: usize, separate_region: u8) -> Result<Option<Place>, DistilError> {
+    fn of(
+        &self,
+        graph: &Subgraph<'_>,
+        tensor: usize,
+        separate_region: u8,
+    ) -> Result<Option<Place>, DistilError> {
         let Some(offset) = self.offsets[tensor] else { return Ok(None) };
         let Some(offset) = offset.checked_sub(self.scratch) else {
             return Err(DistilError::Allocation {
@@ -205,7 +215,9 @@ impl Table<'_, '_> {
         let nowhere = |tensor: &&usize| self.places.offsets[**tensor].is_none();
         let unused = self.operator.inputs[FIRST_TENSOR..].iter().flatten().find(nowhere);
         if let (IoMode::Separate, Some(&unused)) = (self.places.io, unused) {
-            return Err(DistilError::MixedPlaces { without_place: self.graph.tensors[unused].name.to_string() });
+            return Err(DistilError::MixedPlaces {
+                without_place: self.graph.tensors[unused].name.to_string(),
+            });
         }
         for &tensor in &self.graph.inputs {
             let read = self.operator.inputs[FIRST_TENSOR..].contains(&Some(tensor));
@@ -274,7 +286,8 @@ impl Table<'_, '_> {
         let error = |text: String| DistilError::State { tensor: variable.name.to_string(), problem: text };
         if self.places.io == IoMode::Separate {
             return Err(error(
-                "with separate inputs and outputs its last value can't be told; compile it with `--io arena`".to_owned(),
+                "with separate inputs and outputs its last value can't be told; compile it with `--io arena`"
+                    .to_owned(),
             ));
         }
         for &version in &self.operator.outputs {
@@ -284,8 +297,12 @@ impl Table<'_, '_> {
             }
             let written = self.places.of(self.graph, version, OUTPUT_REGION)?;
             if written != Some(place) {
-                let written = written.map_or("nowhere".to_owned(), |place| format!("at offset 0x{:x}", place.offset));
-                return Err(error(format!("it is read at offset 0x{:x} but written {written}", place.offset)));
+                let written =
+                    written.map_or("nowhere".to_owned(), |place| format!("at offset 0x{:x}", place.offset));
+                return Err(error(format!(
+                    "it is read at offset 0x{:x} but written {written}",
+                    place.offset
+                )));
             }
         }
         Ok(())
@@ -293,8 +310,10 @@ impl Table<'_, '_> {
 
     /// The tensor that becomes the value of a resource variable, given the tensor that its value is read into.
     fn next_value(&self, tensor: usize) -> Result<usize, DistilError> {
-        let error =
-            |text: &str| DistilError::State { tensor: self.graph.tensors[tensor].name.to_string(), problem: text.to_owned() };
+        let error = |text: &str| DistilError::State {
+            tensor: self.graph.tensors[tensor].name.to_string(),
+            problem: text.to_owned(),
+        };
         let reads = |operator: &&Operator<'_>| {
             operator.code == BuiltinOperator::READ_VARIABLE && operator.outputs.first() == Some(&tensor)
         };
@@ -306,12 +325,13 @@ impl Table<'_, '_> {
                 self.graph.describe(tensor)
             )));
         };
-        let mut assigned = self.graph.operators.iter().filter_map(|operator| match operator.inputs.as_slice() {
-            [Some(to), Some(value)] if operator.code == BuiltinOperator::ASSIGN_VARIABLE => {
-                self.same_variable(*to, handle).then_some(*value)
-            }
-            _ => None,
-        });
+        let mut assigned =
+            self.graph.operators.iter().filter_map(|operator| match operator.inputs.as_slice() {
+                [Some(to), Some(value)] if operator.code == BuiltinOperator::ASSIGN_VARIABLE => {
+                    self.same_variable(*to, handle).then_some(*value)
+                }
+                _ => None,
+            });
         let next = assigned.next().ok_or_else(|| error("nothing is ever assigned to it"))?;
         if assigned.next().is_some() {
             return Err(error("it is assigned to more than once"));
@@ -321,7 +341,9 @@ impl Table<'_, '_> {
     }
 
     fn same_variable(&self, one: usize, other: usize) -> bool {
-        one == other || (variable_name(self.graph, one).is_some_and(|name| variable_name(self.graph, other) == Some(name)))
+        one == other
+            || (variable_name(self.graph, one)
+                .is_some_and(|name| variable_name(self.graph, other) == Some(name)))
     }
 
     /// An `.npub` starts states at zero; a network that starts them elsewhere can't be told.
@@ -332,7 +354,9 @@ impl Table<'_, '_> {
         for graph in &self.model.subgraphs[1..] {
             for operator in &graph.operators {
                 let [Some(to), Some(value)] = operator.inputs[..] else { continue };
-                if operator.code != BuiltinOperator::ASSIGN_VARIABLE || variable_name(graph, to).as_ref() != Some(&name) {
+                if operator.code != BuiltinOperator::ASSIGN_VARIABLE
+                    || variable_name(graph, to).as_ref() != Some(&name)
+                {
                     continue;
                 }
                 let initial = &graph.tensors[value];
@@ -340,9 +364,11 @@ impl Table<'_, '_> {
                 let at_zero = match initial.data_type {
                     DataType::Int8 => data.iter().all(|&byte| i64::from(byte.cast_signed()) == zero),
                     DataType::Uint8 => data.iter().all(|&byte| i64::from(byte) == zero),
-                    DataType::Int16 => {
-                        data.as_chunks::<2>().0.iter().all(|word| i64::from(i16::from_le_bytes(*word)) == zero)
-                    }
+                    DataType::Int16 => data
+                        .as_chunks::<2>()
+                        .0
+                        .iter()
+                        .all(|word| i64::from(i16::from_le_bytes(*word)) == zero),
                     _ => zero == 0 && data.iter().all(|&byte| byte == 0),
                 };
                 if !at_zero || data.is_empty() {

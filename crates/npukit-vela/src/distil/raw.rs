@@ -33,7 +33,8 @@ pub fn from_raw(npz: &[u8], model: &[u8]) -> Result<Program, DistilError> {
     let accelerator = payload.accelerator()?;
     if !raw.list("variable_offset")?.is_empty() {
         return Err(DistilError::Raw {
-            problem: "it has state tensors but doesn't say which; take the _vela.tflite file instead".to_owned(),
+            problem: "it has state tensors but doesn't say which; take the _vela.tflite file instead"
+                .to_owned(),
         });
     }
     let inputs = raw.side("input")?;
@@ -59,7 +60,8 @@ pub fn from_raw(npz: &[u8], model: &[u8]) -> Result<Program, DistilError> {
     let scratch_bytes = raw.number("scratch_size")?;
     let fast_bytes = raw.number("scratch_fast_size")?;
     // The older core gives the fast scratch the size of scratch where it is the same memory, and another region where not.
-    let same = fast_bytes == 0 || (!regor && raw.number("scratch_region")? == raw.number("scratch_fast_region")?);
+    let same =
+        fast_bytes == 0 || (!regor && raw.number("scratch_region")? == raw.number("scratch_fast_region")?);
     let fast_scratch = fast_scratch(payload.stream(), accelerator.product(), same, fast_bytes)?;
     Ok(Program {
         accelerator,
@@ -134,7 +136,8 @@ impl Raw<'_, '_> {
         }
         let describe = |index: usize| -> Option<Found> {
             let mut axes = axes[index * rank..][..rank].iter();
-            let elements = axes.try_fold(1u64, |product, &axis| product.checked_mul(u64::from(whole(axis)?)))?;
+            let elements =
+                axes.try_fold(1u64, |product, &axis| product.checked_mul(u64::from(whole(axis)?)))?;
             let offset = match offsets[index] {
                 NOWHERE => None,
                 offset => Some(whole(offset)?),
@@ -183,7 +186,9 @@ fn pair(
             found.get(position).filter(|found| fits(tensor, found))
         } else {
             let mut fitting = found.iter().filter(|found| fits(tensor, found));
-            let rivals = known.iter().filter(|&&other| found.iter().any(|found| fits(tensor, found) && fits(other, found)));
+            let rivals = known
+                .iter()
+                .filter(|&&other| found.iter().any(|found| fits(tensor, found) && fits(other, found)));
             match (fitting.next(), fitting.next(), rivals.count()) {
                 (first, None, 0 | 1) => first,
                 _ => return Err(problem("looks like another tensor; take the _vela.tflite file instead")),

@@ -23,7 +23,8 @@ pub(super) fn parse(file: &[u8]) -> Result<Header<'_>, NpyError> {
         (1, 0) => (10, file.get(8..10).map(|bytes| usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))),
         (2 | 3, 0) => (
             12,
-            file.get(8..12).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize),
+            file.get(8..12)
+                .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize),
         ),
         (major, minor) => return Err(NpyError::Version { major, minor }),
     };
@@ -116,7 +117,8 @@ impl Parser<'_> {
 
     fn axis(&mut self) -> Result<usize, NpyError> {
         let word = self.word();
-        let number = std::str::from_utf8(word).ok().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+        let number =
+            std::str::from_utf8(word).ok().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
         let number = number.and_then(|word| word.parse().ok());
         number.ok_or_else(|| self.error("expected the size of an axis"))
     }

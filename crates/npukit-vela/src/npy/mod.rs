@@ -47,7 +47,9 @@ pub enum NpyError {
         header: String,
     },
     /// Big-endian elements.
-    #[error("big-endian elements ({dtype:?}); save the array as little-endian, e.g. a.astype(a.dtype.newbyteorder('<'))")]
+    #[error(
+        "big-endian elements ({dtype:?}); save the array as little-endian, e.g. a.astype(a.dtype.newbyteorder('<'))"
+    )]
     BigEndian {
         /// The type found.
         dtype: String,

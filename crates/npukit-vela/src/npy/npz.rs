@@ -22,14 +22,15 @@ impl<'a> Npz<'a> {
     ///
     /// [`NpyError::Zip`] when it isn't a ZIP file.
     pub fn open(file: &'a [u8]) -> Result<Self, NpyError> {
-        let archive =
-            ZipArchive::new(Cursor::new(file)).map_err(|error| NpyError::Zip { reason: error.to_string() })?;
+        let archive = ZipArchive::new(Cursor::new(file))
+            .map_err(|error| NpyError::Zip { reason: error.to_string() })?;
         Ok(Npz { archive })
     }
 
     /// The arrays' names, in the archive's order.
     pub fn names(&self) -> Vec<String> {
-        let name = |index| self.archive.name_for_index(index).map(|name| name.strip_suffix(".npy").unwrap_or(name));
+        let name =
+            |index| self.archive.name_for_index(index).map(|name| name.strip_suffix(".npy").unwrap_or(name));
         (0..self.archive.len()).filter_map(name).map(str::to_owned).collect()
     }
 

@@ -53,12 +53,15 @@ pub fn first_divergent_layer(
         Loaded::Refused(reason) => Err(OracleError::Failed { reference, reason }),
     };
     let [mut first, mut second] = [load(references[0])?, load(references[1])?];
-    let outputs = graph.operators.iter().flat_map(|operator| {
-        operator.outputs.iter().map(move |&tensor| (operator, tensor))
-    });
+    let outputs = graph
+        .operators
+        .iter()
+        .flat_map(|operator| operator.outputs.iter().map(move |&tensor| (operator, tensor)));
     // Handles of resource variables have no values to compare.
     let outputs: Vec<_> = outputs
-        .filter(|&(_, tensor)| graph.tensors[tensor].data_type.bytes().is_some() && !graph.tensors[tensor].is_variable)
+        .filter(|&(_, tensor)| {
+            graph.tensors[tensor].data_type.bytes().is_some() && !graph.tensors[tensor].is_variable
+        })
         .collect();
     let tensors: Vec<usize> = outputs.iter().map(|&(_, tensor)| tensor).collect();
     for (number, sample) in samples.iter().enumerate() {

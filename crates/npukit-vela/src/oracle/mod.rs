@@ -173,7 +173,6 @@ pub enum OracleError {
 
 /// How an interpreter is run.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct OracleOptions {
     /// Let state go on from one set of inputs to the next, as in a stream. Otherwise each starts afresh.
     pub carry_state: bool,
@@ -281,7 +280,8 @@ impl Oracle {
         if let Some(reason) = answer.refused {
             // The exception says "failed"; what the runtime printed before says why.
             let words = worker.last_words();
-            let reason = if words.is_empty() { reason } else { format!("{reason}: {}", words.replace('\n', "; ")) };
+            let reason =
+                if words.is_empty() { reason } else { format!("{reason}: {}", words.replace('\n', "; ")) };
             return Ok(Loaded::Refused(shortened(reason)));
         }
         if let Some(reason) = answer.failed {

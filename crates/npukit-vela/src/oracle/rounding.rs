@@ -52,7 +52,10 @@ pub(super) fn explain(
     let filter = &tensors[operator.inputs.get(1).copied().flatten()?];
     let bias = operator.inputs.get(2).copied().flatten().map(|index| &tensors[index]);
     let output = &tensors[*operator.outputs.first()?];
-    if input.dtype() != Dtype::Int8 || filter.data_type != DataType::Int8 || output.data_type != DataType::Int8 {
+    if input.dtype() != Dtype::Int8
+        || filter.data_type != DataType::Int8
+        || output.data_type != DataType::Int8
+    {
         return None;
     }
     let (depth, rows) = match filter.shape.as_slice() {
@@ -69,7 +72,9 @@ pub(super) fn explain(
     let mut accumulator: i64 = values
         .iter()
         .zip(weights)
-        .map(|(&x, &w)| (i64::from(x.cast_signed()) - input_zero) * (i64::from(w.cast_signed()) - weight_zero))
+        .map(|(&x, &w)| {
+            (i64::from(x.cast_signed()) - input_zero) * (i64::from(w.cast_signed()) - weight_zero)
+        })
         .sum();
     if let Some(bias) = bias {
         let bytes = model.data(bias)?.as_chunks::<4>().0.get(channel)?;

@@ -55,7 +55,8 @@ impl Worker {
         command.args(["-u", "-c", PROGRAM]);
         // LiteRT's chatter about its delegates would drown what matters.
         command.env("TF_CPP_MIN_LOG_LEVEL", "1");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let requests = child.stdin.take();
         let (sender, answers) = mpsc::channel();
         if let Some(mut output) = child.stdout.take() {

@@ -363,7 +363,12 @@ struct Code<'a> {
 
 impl<'a> Reader<'a> {
     fn fault(&self, fault: Fault) -> Error {
-        Error::OutOfBounds { what: fault.what, offset: fault.offset, end: fault.end, file_bytes: self.data.len() }
+        Error::OutOfBounds {
+            what: fault.what,
+            offset: fault.offset,
+            end: fault.end,
+            file_bytes: self.data.len(),
+        }
     }
 
     fn spend(&mut self, entries: usize) -> Result<(), Error> {
@@ -373,7 +378,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The tables of a list, paid for.
-    fn tables(&mut self, table: &Table<'a>, what: &'static str, slot: usize) -> Result<Vec<Table<'a>>, Error> {
+    fn tables(
+        &mut self,
+        table: &Table<'a>,
+        what: &'static str,
+        slot: usize,
+    ) -> Result<Vec<Table<'a>>, Error> {
         let Some(tables) = table.tables(what, slot).map_err(|fault| self.fault(fault))? else {
             return Ok(Vec::new());
         };
@@ -398,7 +408,10 @@ impl<'a> Reader<'a> {
         slot: usize,
         count: usize,
     ) -> Result<Vec<usize>, Error> {
-        self.list(table, what, slot)?.into_iter().map(|index| checked(what, "tensor", i64::from(index), count)).collect()
+        self.list(table, what, slot)?
+            .into_iter()
+            .map(|index| checked(what, "tensor", i64::from(index), count))
+            .collect()
     }
 
     fn model(mut self) -> Result<Model<'a>, Error> {
@@ -455,7 +468,12 @@ impl<'a> Reader<'a> {
         Ok(buffers)
     }
 
-    fn subgraph(&mut self, table: &Table<'a>, codes: &[Code<'a>], buffers: usize) -> Result<Subgraph<'a>, Error> {
+    fn subgraph(
+        &mut self,
+        table: &Table<'a>,
+        codes: &[Code<'a>],
+        buffers: usize,
+    ) -> Result<Subgraph<'a>, Error> {
         let name = text(table, "subgraph name", 4).map_err(|fault| self.fault(fault))?;
         let tables = self.tables(table, "tensors", 0)?;
         let mut tensors = Vec::with_capacity(tables.len());
@@ -486,7 +504,8 @@ impl<'a> Reader<'a> {
             let buffer = table.number::<u32>(what, 2, 0)?;
             let name = text(table, "tensor name", 3)?;
             let is_variable = table.number::<u8>(what, 5, 0)? != 0;
-            let quantisation = table.table("tensor quantisation", 4)?.map(|table| quantisation(&table)).transpose()?;
+            let quantisation =
+                table.table("tensor quantisation", 4)?.map(|table| quantisation(&table)).transpose()?;
             table.table("tensor sparsity", 6)?;
             Ok((code, buffer, name, is_variable, quantisation.flatten()))
         };
@@ -558,7 +577,11 @@ impl<'a> Reader<'a> {
         Ok(all)
     }
 
-    fn signatures(&mut self, root: &Table<'a>, subgraphs: &[Subgraph<'a>]) -> Result<Vec<Signature<'a>>, Error> {
+    fn signatures(
+        &mut self,
+        root: &Table<'a>,
+        subgraphs: &[Subgraph<'a>],
+    ) -> Result<Vec<Signature<'a>>, Error> {
         let what = "signature";
         let tables = self.tables(root, "signatures", 7)?;
         let mut all = Vec::with_capacity(tables.len());

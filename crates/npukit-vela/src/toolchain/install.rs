@@ -61,7 +61,11 @@ pub(super) fn install(
     let building = building.map_err(|source| storage(cache, source))?;
     let at = building.path();
 
-    progress.detail(&format!("making an environment from Python {} ({})", python.version, python.program.display()));
+    progress.detail(&format!(
+        "making an environment from Python {} ({})",
+        python.version,
+        python.program.display()
+    ));
     let mut command = isolated(&python.program);
     command.args(["-m", "venv", "--clear"]).arg(at);
     check("making a Python environment", cache, run(command, Some(STEP_LIMIT), &mut |_| {}))?;
@@ -69,7 +73,14 @@ pub(super) fn install(
     let requirements = at.join(REQUIREMENTS_FILE);
     fs::write(&requirements, REQUIREMENTS).map_err(|source| storage(cache, source))?;
     let mut command = isolated(&python::inside(at));
-    command.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-warn-script-location"]);
+    command.args([
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-warn-script-location",
+    ]);
     // The list is complete, and building a compiler from source is nothing to do behind a user's back.
     command.args(["--progress-bar", "off", "--no-deps", "--only-binary", ":all:"]);
     // pip only says that it can't reach the index when it tries again.
@@ -90,7 +101,10 @@ pub(super) fn install(
     let outside = || ToolchainError::Step {
         step: "checking the installed packages",
         ending: "exit status 0".to_owned(),
-        last_words: format!("Vela's configuration file {} isn't in the environment", inspection.vela_ini.display()),
+        last_words: format!(
+            "Vela's configuration file {} isn't in the environment",
+            inspection.vela_ini.display()
+        ),
     };
     let real = at.canonicalize().map_err(|source| storage(at, source))?;
     let vela_ini = inspection.vela_ini.canonicalize().map_err(|_| outside())?;
@@ -112,10 +126,8 @@ pub(super) fn inspect(python: &Path) -> Result<Inspection, ToolchainError> {
     command.args(["-c", INSPECT]);
     let done = check(STEP, python, run(command, Some(STEP_LIMIT), &mut |_| {}))?;
     // The packages may print on loading; the answer is the last line.
-    serde_json::from_str(done.stdout.lines().last().unwrap_or_default()).map_err(|error| ToolchainError::Step {
-        step: STEP,
-        ending: error.to_string(),
-        last_words: done.last_words(),
+    serde_json::from_str(done.stdout.lines().last().unwrap_or_default()).map_err(|error| {
+        ToolchainError::Step { step: STEP, ending: error.to_string(), last_words: done.last_words() }
     })
 }
 
@@ -157,7 +169,11 @@ fn storage(path: &Path, source: io::Error) -> ToolchainError {
 }
 
 /// Turns a failed step into the error that says most.
-fn check(step: &'static str, path: &Path, outcome: Result<Finished, RunError>) -> Result<Finished, ToolchainError> {
+fn check(
+    step: &'static str,
+    path: &Path,
+    outcome: Result<Finished, RunError>,
+) -> Result<Finished, ToolchainError> {
     let (ending, last_words, everything) = match outcome {
         Ok(done) if done.status.success() => return Ok(done),
         Ok(done) => {
@@ -166,7 +182,9 @@ fn check(step: &'static str, path: &Path, outcome: Result<Finished, RunError>) -
         Err(RunError::TimedOut { after, last_words }) => {
             (format!("stopped after {} s", after.as_secs()), last_words, String::new())
         }
-        Err(RunError::Start(error) | RunError::Wait(error)) => (error.to_string(), String::new(), String::new()),
+        Err(RunError::Start(error) | RunError::Wait(error)) => {
+            (error.to_string(), String::new(), String::new())
+        }
     };
     let says = |signs: &[&str]| signs.iter().any(|sign| everything.contains(sign));
     if says(DISK_FULL_SIGNS) {
@@ -177,7 +195,10 @@ fn check(step: &'static str, path: &Path, outcome: Result<Finished, RunError>) -
     let offline = everything.lines().find(|line| OFFLINE_SIGNS.iter().any(|sign| line.contains(sign)));
     if let Some(reason) = offline {
         let tried = missing.unwrap_or_else(|| "the packages".to_owned());
-        return Err(ToolchainError::Offline { tried, last_words: format!("{}\n{last_words}", reason.trim()) });
+        return Err(ToolchainError::Offline {
+            tried,
+            last_words: format!("{}\n{last_words}", reason.trim()),
+        });
     }
     if let Some(requirement) = missing {
         return Err(ToolchainError::NoPackage { requirement, last_words });
@@ -216,7 +237,8 @@ mod tests {
             Some("downloading numpy 2.4.6 (16.9 MB)")
         );
         assert_eq!(
-            summarise("Downloading https://index.example/a/b/tqdm-4.70.1-py3-none-any.whl.metadata (57 kB)").as_deref(),
+            summarise("Downloading https://index.example/a/b/tqdm-4.70.1-py3-none-any.whl.metadata (57 kB)")
+                .as_deref(),
             Some("downloading tqdm 4.70.1 (57 kB)")
         );
         assert_eq!(summarise("Collecting numpy==2.4.6"), None);

@@ -43,7 +43,6 @@ const LAYOUT: u32 = 1;
 
 /// Where things are, as far as the user says so. What is `None` is looked for.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct Settings {
     /// The cache folder. `NPUKIT_CACHE`; else `npukit` below the system's folder for caches.
     pub cache: Option<PathBuf>,
@@ -154,7 +153,8 @@ impl Toolchain {
             Some(Ok(vela)) => (Some(vela), None),
             Some(Err(error)) => (None, Some(error.to_string())),
         };
-        let shipped = || marker.as_ref().filter(|_| vela_problem.is_none()).map(|marker| self.shipped_vela(marker));
+        let shipped =
+            || marker.as_ref().filter(|_| vela_problem.is_none()).map(|marker| self.shipped_vela(marker));
         Status {
             folder: self.folder.clone(),
             installed: marker.is_some(),
@@ -174,7 +174,12 @@ impl Toolchain {
         let own = self.settings.vela.as_deref().map(Vela::own).transpose()?;
         loop {
             let lock = self.lock_file()?;
-            self.lock(&lock, Mode::Shared, "another npukit installs the toolchain; waiting for it", progress)?;
+            self.lock(
+                &lock,
+                Mode::Shared,
+                "another npukit installs the toolchain; waiting for it",
+                progress,
+            )?;
             if let Some(marker) = self.marker() {
                 let vela = own.unwrap_or_else(|| self.shipped_vela(&marker));
                 return Ok(Environment { folder: self.folder.clone(), marker, vela, _lock: lock });
@@ -200,7 +205,8 @@ impl Toolchain {
             self.lock(&lock, Mode::Exclusive, "another npukit uses the toolchain; waiting for it", progress)?;
             let intact = self.marker().is_some_and(|marker| {
                 progress.step("checking the installed toolchain");
-                install::inspect(&python::inside(&self.folder)).is_ok_and(|found| found.packages == marker.packages)
+                install::inspect(&python::inside(&self.folder))
+                    .is_ok_and(|found| found.packages == marker.packages)
             });
             if !intact {
                 install::install(&self.settings, &self.cache, &self.folder, progress)?;
@@ -318,5 +324,7 @@ fn system_cache() -> Option<PathBuf> {
 /// FNV-1a of what is installed: another list makes another folder.
 fn fingerprint() -> u64 {
     let bytes = REQUIREMENTS.bytes().chain(LAYOUT.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

@@ -11,8 +11,11 @@ use crate::process::{self, RunError};
 /// The oldest Python that Vela 5.2.0 runs on.
 pub(super) const OLDEST: (u32, u32) = (3, 10);
 /// What to try, in order: the user's default first, then those that all packages are built for.
-const CANDIDATES: &[&str] =
-    if cfg!(windows) { &["python", "python3", "py"] } else { &["python3", "python3.13", "python3.12", "python3.11", "python3.10", "python"] };
+const CANDIDATES: &[&str] = if cfg!(windows) {
+    &["python", "python3", "py"]
+} else {
+    &["python3", "python3.13", "python3.12", "python3.11", "python3.10", "python"]
+};
 /// A Python that takes longer than this to say its version isn't one.
 const PROBE_LIMIT: Duration = Duration::from_secs(60);
 /// Prints the version, the interpreter, and whether each module that makes environments is there.
@@ -73,7 +76,10 @@ pub(super) fn find(named: Option<&Path>) -> Result<Python, ToolchainError> {
             // Not being there is only worth a word when the user named it.
             Ok(None) if named.is_none() => continue,
             Ok(None) => {
-                found.push(FoundPython { command: candidate.to_owned(), version: Err("not found".to_owned()) });
+                found.push(FoundPython {
+                    command: candidate.to_owned(),
+                    version: Err("not found".to_owned()),
+                });
                 continue;
             }
             Err(problem) => {
@@ -106,7 +112,9 @@ fn probe(candidate: &Path) -> Result<Option<Probed>, String> {
         Ok(done) => done,
         Err(RunError::Start(error)) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(RunError::Start(error) | RunError::Wait(error)) => return Err(error.to_string()),
-        Err(RunError::TimedOut { after, .. }) => return Err(format!("no answer after {} s", after.as_secs())),
+        Err(RunError::TimedOut { after, .. }) => {
+            return Err(format!("no answer after {} s", after.as_secs()));
+        }
     };
     if !done.status.success() {
         let words = done.last_words();
@@ -115,7 +123,8 @@ fn probe(candidate: &Path) -> Result<Option<Probed>, String> {
     }
     let mut lines = done.stdout.lines();
     let version = lines.next().unwrap_or_default().to_owned();
-    let program = lines.next().filter(|path| !path.is_empty()).map_or_else(|| candidate.to_owned(), PathBuf::from);
+    let program =
+        lines.next().filter(|path| !path.is_empty()).map_or_else(|| candidate.to_owned(), PathBuf::from);
     let modules = lines.next().unwrap_or_default();
     let mut numbers = version.split('.').map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {

@@ -48,12 +48,13 @@ impl Vela {
         };
         let mut command = vela.command();
         command.arg("--version");
-        let done = process::run(command, Some(ANSWER_LIMIT), &mut |_| {}).map_err(|problem| match problem {
-            RunError::Start(source) | RunError::Wait(source) => error(source.to_string()),
-            RunError::TimedOut { after, .. } => {
-                error(format!("no answer to --version after {} s", after.as_secs()))
-            }
-        })?;
+        let done =
+            process::run(command, Some(ANSWER_LIMIT), &mut |_| {}).map_err(|problem| match problem {
+                RunError::Start(source) | RunError::Wait(source) => error(source.to_string()),
+                RunError::TimedOut { after, .. } => {
+                    error(format!("no answer to --version after {} s", after.as_secs()))
+                }
+            })?;
         if !done.status.success() {
             let ending = process::ending(done.status);
             return Err(error(format!("--version ended with {ending}: {}", done.last_words())));
@@ -102,7 +103,8 @@ impl Vela {
         let done = process::run(command, Some(ANSWER_LIMIT), &mut |_| {});
         let done = done.map_err(|_| error("no answer to --list-configs".to_owned()))?;
         let names = done.stdout.lines().map(str::trim);
-        let names = names.filter(|line| line.starts_with("System_Config.") || line.starts_with("Memory_Mode."));
+        let names =
+            names.filter(|line| line.starts_with("System_Config.") || line.starts_with("Memory_Mode."));
         Ok(VelaIni::from_names(names.map(str::to_owned)))
     }
 }

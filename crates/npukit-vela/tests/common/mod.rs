@@ -23,7 +23,9 @@ impl Progress for Printed {
 /// The environment of the default cache, installed on first need.
 pub fn environment() -> Environment {
     let toolchain = Toolchain::from_environment().expect("a cache folder");
-    toolchain.ensure(&mut Printed).unwrap_or_else(|error| panic!("{error}\n{}", error.advice().unwrap_or_default()))
+    toolchain
+        .ensure(&mut Printed)
+        .unwrap_or_else(|error| panic!("{error}\n{}", error.advice().unwrap_or_default()))
 }
 
 /// Bytes that look random and are the same in every run.
@@ -44,7 +46,8 @@ impl Noise {
         let array = |signature: &Signature| {
             let bytes = signature.shape.iter().product::<usize>() * signature.dtype.bytes();
             let data = self.bytes(bytes);
-            Array::new(signature.dtype, signature.shape.clone(), data).expect("as many bytes as the shape asks")
+            Array::new(signature.dtype, signature.shape.clone(), data)
+                .expect("as many bytes as the shape asks")
         };
         inputs.iter().map(array).collect()
     }
@@ -58,7 +61,8 @@ impl Noise {
 pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     let (source, path) = (folder.join(format!("{name}.txt")), folder.join(name));
     fs::write(&source, text).expect("a writable folder");
-    let installed = std::process::Command::new("install").args(["-m", "755"]).arg(&source).arg(&path).status();
+    let installed =
+        std::process::Command::new("install").args(["-m", "755"]).arg(&source).arg(&path).status();
     assert!(installed.expect("install(1)").success());
     path
 }

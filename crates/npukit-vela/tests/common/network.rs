@@ -145,7 +145,13 @@ impl Network {
         self.constant(name, INT8, shape, &[scale], data)
     }
 
-    pub fn operator(&mut self, code: i32, inputs: &[i32], outputs: &[i32], options: Option<(u8, Vec<(usize, Field)>)>) {
+    pub fn operator(
+        &mut self,
+        code: i32,
+        inputs: &[i32],
+        outputs: &[i32],
+        options: Option<(u8, Vec<(usize, Field)>)>,
+    ) {
         self.graph().operators.push(Operator {
             code,
             inputs: inputs.into(),
@@ -183,17 +189,40 @@ impl Network {
         graph.outputs = outputs.into();
     }
 
+    /// The file with its constants behind the flatbuffer, as files beyond 2 GiB have them.
+    pub fn bytes_with_data_behind(&self) -> Vec<u8> {
+        // The offsets don't change the length, so a first attempt with any offset tells where the data will lie.
+        let length = self.write(Some(1 << 20)).len();
+        let mut file = self.write(Some(length as u64));
+        file.extend(self.buffers.iter().flatten());
+        file
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
+        self.write(None)
+    }
+
+    /// Writes the flatbuffer; with `data_at`, constants aren't in it but at that offset one after another.
+    fn write(&self, data_at: Option<u64>) -> Vec<u8> {
         let mut network = self.clone();
         let mut fbb = FlatBufferBuilder::new();
         let graphs: Vec<_> = self.graphs.iter().map(|graph| network.write_graph(&mut fbb, graph)).collect();
         let graphs = fbb.create_vector(&graphs);
+        let mut next = data_at.unwrap_or_default();
         let buffers: Vec<_> = self
             .buffers
             .iter()
             .map(|data| {
-                let data = (!data.is_empty()).then(|| fbb.create_vector(data));
-                table(&mut fbb, |fbb| reference(fbb, 0, data))
+                let inside = (!data.is_empty() && data_at.is_none()).then(|| fbb.create_vector(data));
+                let offset = next;
+                next += data.len() as u64;
+                table(&mut fbb, |fbb| {
+                    reference(fbb, 0, inside);
+                    if data_at.is_some() && !data.is_empty() {
+                        fbb.push_slot_always(slot(1), offset);
+                        fbb.push_slot_always(slot(2), data.len() as u64);
+                    }
+                })
             })
             .collect();
         let buffers = fbb.create_vector(&buffers);
@@ -220,7 +249,11 @@ impl Network {
         fbb.finished_data().to_vec()
     }
 
-    fn write_graph<'f>(&mut self, fbb: &mut FlatBufferBuilder<'f>, graph: &Graph) -> WIPOffset<UnionWIPOffset> {
+    fn write_graph<'f>(
+        &mut self,
+        fbb: &mut FlatBufferBuilder<'f>,
+        graph: &Graph,
+    ) -> WIPOffset<UnionWIPOffset> {
         let tensors: Vec<_> = graph.tensors.iter().map(|tensor| write_tensor(fbb, tensor)).collect();
         let tensors = fbb.create_vector(&tensors);
         let operators: Vec<_> =
@@ -236,7 +269,11 @@ impl Network {
         })
     }
 
-    fn write_operator(&mut self, fbb: &mut FlatBufferBuilder<'_>, operator: &Operator) -> WIPOffset<UnionWIPOffset> {
+    fn write_operator(
+        &mut self,
+        fbb: &mut FlatBufferBuilder<'_>,
+        operator: &Operator,
+    ) -> WIPOffset<UnionWIPOffset> {
         let code = self.codes.iter().position(|&code| code == operator.code).unwrap_or_else(|| {
             self.codes.push(operator.code);
             self.codes.len() - 1
@@ -323,6 +360,10 @@ fn reference<T>(fbb: &mut FlatBufferBuilder<'_>, field: usize, to: Option<WIPOff
 
 /// `y = a - convolution(b)`: two inputs, used in the other order than they are listed.
 pub fn two_inputs() -> Vec<u8> {
+    layered().bytes()
+}
+
+pub fn layered() -> Network {
     let mut network = Network::new();
     let a = network.tensor("a", INT8, &[1, 8, 8, 4], 0.05, -3);
     let b = network.tensor("b", INT8, &[1, 8, 8, 8], 0.05, -3);
@@ -331,7 +372,7 @@ pub fn two_inputs() -> Vec<u8> {
     network.convolution(b, 8, c, 4);
     network.subtraction(a, c, y);
     network.finish_graph(&[a, b], &[y]);
-    network.bytes()
+    network
 }
 
 /// A layer over the last three inputs, the two before kept in a resource variable that starts at `initial`.
