@@ -222,3 +222,25 @@ fn operators_on_the_cpu_are_an_answer() {
     npukit.refused(1, &["verify", model], &["SVDF", "to the CPU", "Unsupported opType"]);
     assert_eq!(fs::read_dir(npukit.folder()).unwrap().count(), 0, "nothing is written");
 }
+
+/// The commands for VeriSilicon's NPUs are npukit-vip's, which tests them; here they are mounted.
+#[test]
+fn vip_commands_are_mounted() {
+    let npukit = Npukit::new();
+    let admitted = npukit.json(0, &["admit", &digits(), "--ovxlib", "1.2.22"]);
+    assert_eq!(admitted["admitted"], true);
+    assert!(npukit.json(0, &["tables", "show", "--op", "conv2d"])["tables"].is_array());
+    npukit.file("damaged.nb", b"VPMN");
+    npukit.refused(2, &["inspect", "damaged.nb"], &["damaged.nb"]);
+    for wrong in [
+        &["admit", "none.tflite", "--ovxlib", "1.2.22"][..],
+        &["nbg", "inspect", "none.nb"],
+        &["inspect", "damaged.nb"],
+    ] {
+        let report = npukit.json(2, wrong);
+        assert!(report["error"]["message"].is_string(), "{report}");
+    }
+    let Some(file) = npukit_testkit::shared_file("nbg/ameba_yamnet_s_hybrid.nb") else { return };
+    let file = file.to_str().unwrap();
+    assert_eq!(npukit.json(0, &["inspect", file]), npukit.json(0, &["nbg", "inspect", file]));
+}

@@ -45,7 +45,11 @@ fn models_that_are_none() {
         refused("open.tflite", &["'width'", "[1, -1, 8]", "fixed input shape"]);
     }
     npukit.refused(2, &["inspect", "half.tflite"], &["half.tflite", "truncated or damaged"]);
-    npukit.refused(2, &["inspect", "text.tflite"], &["neither an .npub nor a .tflite", "74 68 69 73"]);
+    npukit.refused(
+        2,
+        &["inspect", "text.tflite"],
+        &["neither an .npub, a .tflite nor an .nb", "74 68 69 73"],
+    );
     npukit.refused(2, &["inspect", "empty.tflite"], &["it is empty"]);
 }
 

@@ -90,3 +90,48 @@ fn help_and_version_are_answers() {
     assert_eq!(bare.status, 2);
     assert!(bare.stderr.contains("Usage"), "{bare:?}");
 }
+
+/// A compiler that says when it has begun, and then takes its time.
+#[cfg(unix)]
+const SLOW_VELA: &str = "#!/bin/sh\ncase \"$1\" in\n--version) echo 5.2.0; exit 0;;\n--list-configs) exit 0;;\nesac\n\
+                         touch \"$STARTED\"\nexec sleep 5\n";
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_build_leaves_what_was_there() {
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    let npukit = Npukit::new();
+    npukit.file("slow-vela.txt", SLOW_VELA.as_bytes());
+    // Written by another program: one that this process has open for writing can't be run.
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "slow-vela.txt", "slow-vela"]).current_dir(npukit.folder());
+    assert!(install.status().unwrap().success());
+    npukit.file("d.npub", b"before");
+    let names = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(npukit.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let started = tempfile::tempdir().unwrap();
+    let started = started.path().join("started");
+    let mut child = npukit
+        .command(&["build", &digits(), "--vela", "./slow-vela", "-o", "d.npub"])
+        .env("STARTED", &started)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !started.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the compiler was started");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(std::fs::read(npukit.folder().join("d.npub")).unwrap(), b"before");
+    assert_eq!(names(), before);
+}

@@ -20,12 +20,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use npukit_vip::cli::{AdmitArgs, Exit, NbgArgs, TablesArgs};
 
 use failure::{Failure, Outcome};
 use report::Answer;
 
 /// Compiles quantised .tflite networks for Arm Ethos-U NPUs, packs them into .npub files, and proves on this machine
-/// that the compiled program computes bit for bit what the reference kernels compute.
+/// that the compiled program computes bit for bit what the reference kernels compute. For VeriSilicon VIP NPUs it says
+/// what their stack accepts and what is in their files.
 #[derive(Debug, Parser)]
 #[command(
     name = "npukit",
@@ -50,6 +52,9 @@ enum Command {
     Run(run::Arguments),
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
+    Admit(AdmitArgs),
+    Tables(TablesArgs),
+    Nbg(NbgArgs),
     Toolchain(toolchain::Arguments),
     Completions(completions::Arguments),
 }
@@ -62,7 +67,8 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => return refused(&error, &arguments),
     };
     let status = match execute(&line) {
-        Ok(answer) => print(&answer, line.json),
+        Ok(Done::Answered(answer)) => print(&answer, line.json),
+        Ok(Done::Printed(exit)) => exit.code(),
         Err(failure) => {
             stderr_line(&format!("{}: {}", report::bad("error"), failure.text()));
             if line.json {
@@ -75,16 +81,28 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-fn execute(line: &CommandLine) -> Outcome<Answer> {
-    match &line.command {
+/// How a command ends that doesn't fail.
+enum Done {
+    /// With an answer to print.
+    Answered(Answer),
+    /// It has printed its answer itself.
+    Printed(Exit),
+}
+
+fn execute(line: &CommandLine) -> Outcome<Done> {
+    let answer = match &line.command {
         Command::Build(arguments) => build::execute(arguments),
         Command::Verify(arguments) => verify::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),
         Command::Inspect(arguments) => inspect::execute(arguments),
         Command::Disasm(arguments) => disasm::execute(arguments),
+        Command::Admit(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
+        Command::Tables(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
+        Command::Nbg(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
         Command::Toolchain(arguments) => toolchain::execute(arguments),
         Command::Completions(arguments) => completions::execute(arguments, CommandLine::command()),
-    }
+    };
+    answer.map(Done::Answered)
 }
 
 fn print(answer: &Answer, json: bool) -> u8 {

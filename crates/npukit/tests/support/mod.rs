@@ -79,7 +79,6 @@ impl Ran {
     }
 
     pub fn object(&self) -> Value {
-        assert_eq!(self.stdout.lines().count(), 1, "one line: {self:?}");
         let value: Value =
             serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
         assert!(value.is_object(), "{value}");

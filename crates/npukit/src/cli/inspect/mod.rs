@@ -8,11 +8,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use npukit_vip::nbg::Nbg;
 
 use super::failure::{Failure, Outcome};
 use super::report::Answer;
 
-/// Show what is in an .npub, a .tflite or a _vela.tflite: tensors, regions, operators, and what it takes of memory
+/// Show what is in an .npub, a .tflite (before or after Vela) or a VIP's .nb: tensors, operators, memory
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// The file
@@ -25,6 +26,7 @@ pub(super) struct Arguments {
 pub(super) enum Kind {
     Npub,
     Tflite,
+    Nbg,
 }
 
 impl Kind {
@@ -34,6 +36,8 @@ impl Kind {
             Some(Kind::Npub)
         } else if bytes.get(4..8) == Some(b"TFL3") {
             Some(Kind::Tflite)
+        } else if bytes.starts_with(b"VPMN") {
+            Some(Kind::Nbg)
         } else {
             None
         }
@@ -54,6 +58,10 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
                 Ok(Answer::yes(tflite::report(path, &bytes, &model)))
             }
         }
+        Some(Kind::Nbg) => match Nbg::parse(&bytes) {
+            Ok(nbg) => Ok(Answer::yes(nbg)),
+            Err(error) => Err(Failure::of_file("damaged_nb", path, error)),
+        },
         None => {
             let start: Vec<String> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
             let found = if start.is_empty() {
@@ -64,9 +72,11 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
             Err(Failure::of_file(
                 "unknown_kind",
                 path,
-                format_args!("neither an .npub nor a .tflite: {found}"),
+                format_args!("neither an .npub, a .tflite nor an .nb: {found}"),
             )
-            .advise("Give an .npub that npukit build wrote, or a .tflite before or after Vela."))
+            .advise(
+                "Give an .npub that npukit build wrote, a .tflite before or after Vela, or an .nb for a VIP.",
+            ))
         }
     }
 }
