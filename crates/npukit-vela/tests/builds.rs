@@ -360,3 +360,42 @@ fn resource_variables_become_states_that_are_fed() {
     let text = error.to_string();
     assert!(text.contains("'previous'") && text.contains("zero point -3"), "{text}");
 }
+
+/// Vela's older core writes both forms in its own way: other names, other shapes, no strings, its own order.
+#[test]
+fn the_older_cores_output_is_distilled_too() {
+    let environment = common::environment();
+    for name in ["hello_world_int8.tflite", "kws_ref_model.tflite"] {
+        let Some(path) = npukit_testkit::model(name) else { return };
+        for accelerator in [Accelerator::U55_128, Accelerator::U65_256] {
+            let folder = tempfile::tempdir().unwrap();
+            for format in ["tflite", "raw"] {
+                let mut command = std::process::Command::new(environment.python());
+                command.args([
+                    "-I",
+                    "-m",
+                    "ethosu.vela",
+                    "--debug-force-legacy-core",
+                    "--output-format",
+                    format,
+                ]);
+                command
+                    .args(["--accelerator-config", accelerator.name()])
+                    .arg("--output-dir")
+                    .arg(folder.path());
+                assert!(command.arg(&path).output().unwrap().status.success());
+            }
+            let stem = name.strip_suffix(".tflite").unwrap();
+            let compiled = fs::read(folder.path().join(format!("{stem}_vela.tflite"))).unwrap();
+            let raw = fs::read(folder.path().join(format!("{stem}_vela_sg0.npz"))).unwrap();
+            let network = fs::read(&path).unwrap();
+            let one = distil::from_vela_tflite(&compiled).unwrap();
+            let other = distil::from_raw(&raw, &network).unwrap();
+            assert_eq!(one.io, IoMode::Arena);
+            assert_eq!(one.accelerator, accelerator);
+            assert_eq!(one.to_npub().unwrap(), other.to_npub().unwrap(), "{name} {accelerator}");
+            let own = one.fast_scratch != distil::FastScratch::None;
+            assert_eq!(own, accelerator == Accelerator::U65_256, "{name}: only the U65 has a fast scratch");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::network::{FLOAT32, INT8, INT32, Network};
+use common::network::{FLOAT32, INT8, INT32, Network, UINT8};
 use npukit_vela::Accelerator;
 use npukit_vela::compile::{BuildOptions, CompileError, build, prepare};
 use npukit_vela::distil::{DistilError, IoMode, from_raw, from_vela_tflite};
@@ -233,6 +233,39 @@ fn a_compiled_network_is_not_compiled_again() {
     for length in (0..compiled.output.len()).step_by(97) {
         assert!(from_vela_tflite(&compiled.output[..length]).is_err(), "{length} bytes");
     }
+}
+
+/// A network that looks compiled, in as many pieces as `pieces`.
+fn pieces(pieces: usize, inputs: usize) -> Network {
+    let mut network = Network::new();
+    let mut x = network.tensor("x", INT8, &[1, 4], 0.05, -3);
+    let first = x;
+    let parts: Vec<i32> = (0..inputs)
+        .map(|part| network.constant(&format!("part {part}"), UINT8, &[4], &[], vec![0; 4]))
+        .collect();
+    for piece in 0..pieces {
+        let y = network.tensor(&format!("y{piece}"), INT8, &[1, 4], 0.05, -3);
+        let inputs: Vec<i32> = parts.iter().copied().chain([x]).collect();
+        network.custom("ethos-u", &inputs, &[y]);
+        x = y;
+    }
+    network.finish_graph(&[first], &[x]);
+    network
+}
+
+#[test]
+fn what_is_compiled_but_not_as_vela_does_it_is_refused() {
+    let error = from_vela_tflite(&pieces(3, 4).bytes()).unwrap_err();
+    assert_eq!(error, DistilError::SeveralPrograms { count: 3, indices: vec![0, 1, 2] });
+    let error = from_vela_tflite(&pieces(1, 2).bytes()).unwrap_err();
+    assert!(matches!(&error, DistilError::Operator { problem } if problem.contains("input 3")), "{error}");
+    // Four bytes of zeros are no payload.
+    let error = from_vela_tflite(&pieces(1, 4).bytes()).unwrap_err();
+    assert!(matches!(error, DistilError::Payload(_)), "{error}");
+    let mut mixed = pieces(1, 4);
+    mixed.subtraction(0, 0, 0);
+    let error = from_vela_tflite(&mixed.bytes()).unwrap_err();
+    assert!(matches!(&error, DistilError::CpuOperators(left) if left[0].operator == "SUB"), "{error}");
 }
 
 #[test]

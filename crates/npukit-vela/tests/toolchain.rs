@@ -232,6 +232,36 @@ fn a_python_that_does_not_do_is_described() {
 }
 
 #[test]
+fn a_python_that_all_packages_are_built_for_is_preferred() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = folder.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    // What the stand-in runs.
+    for program in ["sh", "dirname", "mkdir", "ln", "echo"] {
+        let path = ["/bin", "/usr/bin"]
+            .iter()
+            .map(|place| Path::new(place).join(program))
+            .find(|path| path.exists());
+        std::os::unix::fs::symlink(path.unwrap(), programs.join(program)).unwrap();
+    }
+    let python = |name: &str, version: &str| {
+        let made = fake_python(folder.path(), version, "1 1", "true");
+        fs::rename(made, programs.join(name)).unwrap();
+    };
+    python("python3", "3.99.0");
+    python("python3.12", "3.12.7");
+    let cache = folder.path().join("cache");
+    let run = || output(ensure_in_a_process(&cache, &[("PATH", programs.to_str().unwrap())]));
+    let first = run();
+    assert!(first.contains("from Python 3.12.7") && first.contains("ready: "), "{first}");
+    // A newer one is better than none.
+    fs::remove_dir_all(&cache).unwrap();
+    fs::remove_file(programs.join("python3.12")).unwrap();
+    let second = run();
+    assert!(second.contains("from Python 3.99.0"), "{second}");
+}
+
+#[test]
 fn no_python_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let child =

@@ -13,7 +13,7 @@ use super::{Error, Model, Reader};
 /// As [`Model::parse`], or [`Error::Index`] for a tensor that isn't there.
 pub fn with_outputs(data: &[u8], outputs: &[usize]) -> Result<Vec<u8>, Error> {
     let count = Model::parse(data)?.main().tensors.len();
-    let reader = Reader { data, budget: 0 };
+    let reader = Reader::new(data);
     let fault = |fault| reader.fault(fault);
     let root = Table::root(data, "the root table").map_err(fault)?;
     let subgraph = root.tables("subgraphs", 2).map_err(fault)?.and_then(|tables| tables.iter().next());
@@ -46,7 +46,7 @@ pub fn with_outputs(data: &[u8], outputs: &[usize]) -> Result<Vec<u8>, Error> {
 /// As [`Model::parse`], or [`Error::SharedShape`] when the file has one shape for an open tensor and a constant.
 pub fn with_batch_of_one(data: &[u8]) -> Result<Vec<u8>, Error> {
     let before = Model::parse(data)?;
-    let reader = Reader { data, budget: 0 };
+    let reader = Reader::new(data);
     let fault = |fault| reader.fault(fault);
     let mut edited = data.to_vec();
     let root = Table::root(data, "the root table").map_err(fault)?;

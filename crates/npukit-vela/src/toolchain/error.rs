@@ -54,6 +54,8 @@ pub enum ToolchainError {
     Offline {
         /// What was to be installed.
         tried: String,
+        /// A file with the list of everything.
+        list: PathBuf,
         /// The end of pip's output.
         last_words: String,
     },
@@ -74,6 +76,12 @@ pub enum ToolchainError {
         ending: String,
         /// The end of its output.
         last_words: String,
+    },
+    /// The environment isn't there although it was installed just now.
+    #[error("the toolchain was installed in {} but isn't there", path.display())]
+    Vanished {
+        /// Where it should be.
+        path: PathBuf,
     },
     /// An own Vela can't be run.
     #[error("the Vela at {} can't be used: {reason}", path.display())]
@@ -112,17 +120,19 @@ impl ToolchainError {
                 "On Debian and Ubuntu: apt install python3-venv. Elsewhere: name a complete Python with NPUKIT_PYTHON."
                     .to_owned()
             }
-            Self::Offline { .. } => "Connect to the network and try again; set HTTPS_PROXY if there is a proxy, or \
-                PIP_INDEX_URL if there is a mirror. Without a network: fetch the wheels elsewhere with `pip download -r` \
-                the list that `npukit toolchain status` names, and set NPUKIT_WHEELS to their folder."
-                .to_owned(),
+            Self::Offline { list, .. } => format!(
+                "Connect to the network and try again; set HTTPS_PROXY if there is a proxy, or PIP_INDEX_URL if there is a \
+                 mirror. Without a network: fetch the wheels on another machine with `pip download --no-deps -d FOLDER -r \
+                 {}` (the list is this file) and set NPUKIT_WHEELS to their folder.",
+                list.display()
+            ),
             Self::NoPackage { .. } => {
                 "Name another Python (3.10 to 3.13) with NPUKIT_PYTHON, or complete the folder NPUKIT_WHEELS names.".to_owned()
             }
             Self::Vela { .. } => {
                 "Name a Vela that answers to --version, or leave NPUKIT_VELA unset to use npukit's own.".to_owned()
             }
-            Self::Step { .. } => return None,
+            Self::Step { .. } | Self::Vanished { .. } => return None,
         })
     }
 }

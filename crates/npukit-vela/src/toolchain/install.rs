@@ -13,7 +13,7 @@ use super::{LAYOUT, MARKER, Marker, REQUIREMENTS, Settings, ToolchainError};
 use crate::process::{self, Finished, RunError};
 use crate::progress::Progress;
 
-/// The requirements file's name inside the environment.
+/// The name of the list of requirements, in the environment and beside it.
 const REQUIREMENTS_FILE: &str = "requirements.txt";
 /// Making an empty environment takes seconds; loading all packages for the first time takes longer.
 const STEP_LIMIT: Duration = Duration::from_secs(600);
@@ -97,7 +97,7 @@ pub(super) fn install(
     check("installing the packages", cache, outcome)?;
 
     progress.detail("checking that everything loads");
-    let inspection = inspect(&python::inside(at))?;
+    let inspection = inspect(&python::inside(at), cache)?;
     let outside = || ToolchainError::Step {
         step: "checking the installed packages",
         ending: "exit status 0".to_owned(),
@@ -120,11 +120,11 @@ pub(super) fn install(
 }
 
 /// Loads the packages of an environment and asks for their versions.
-pub(super) fn inspect(python: &Path) -> Result<Inspection, ToolchainError> {
+pub(super) fn inspect(python: &Path, cache: &Path) -> Result<Inspection, ToolchainError> {
     const STEP: &str = "checking the installed packages";
     let mut command = isolated(python);
     command.args(["-c", INSPECT]);
-    let done = check(STEP, python, run(command, Some(STEP_LIMIT), &mut |_| {}))?;
+    let done = check(STEP, cache, run(command, Some(STEP_LIMIT), &mut |_| {}))?;
     // The packages may print on loading; the answer is the last line.
     serde_json::from_str(done.stdout.lines().last().unwrap_or_default()).map_err(|error| {
         ToolchainError::Step { step: STEP, ending: error.to_string(), last_words: done.last_words() }
@@ -195,8 +195,12 @@ fn check(
     let offline = everything.lines().find(|line| OFFLINE_SIGNS.iter().any(|sign| line.contains(sign)));
     if let Some(reason) = offline {
         let tried = missing.unwrap_or_else(|| "the packages".to_owned());
+        // A person who carries the wheels over needs the list.
+        let list = path.join(REQUIREMENTS_FILE);
+        let _ = fs::write(&list, REQUIREMENTS);
         return Err(ToolchainError::Offline {
             tried,
+            list,
             last_words: format!("{}\n{last_words}", reason.trim()),
         });
     }

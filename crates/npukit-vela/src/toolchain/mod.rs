@@ -189,9 +189,18 @@ impl Toolchain {
             self.lock(&lock, Mode::Exclusive, "another npukit uses the toolchain; waiting for it", progress)?;
             // Whoever held the lock before may have installed it.
             if self.marker().is_none() {
-                install::install(&self.settings, &self.cache, &self.folder, progress)?;
+                self.make(progress)?;
             }
         }
+    }
+
+    /// Installs the environment. The caller holds the exclusive lock.
+    fn make(&self, progress: &mut dyn Progress) -> Result<(), ToolchainError> {
+        install::install(&self.settings, &self.cache, &self.folder, progress)?;
+        if self.marker().is_none() {
+            return Err(ToolchainError::Vanished { path: self.folder.clone() });
+        }
+        Ok(())
     }
 
     /// Checks an installed environment and makes it again if it is damaged; installs it if it isn't there.
@@ -205,11 +214,11 @@ impl Toolchain {
             self.lock(&lock, Mode::Exclusive, "another npukit uses the toolchain; waiting for it", progress)?;
             let intact = self.marker().is_some_and(|marker| {
                 progress.step("checking the installed toolchain");
-                install::inspect(&python::inside(&self.folder))
+                install::inspect(&python::inside(&self.folder), &self.cache)
                     .is_ok_and(|found| found.packages == marker.packages)
             });
             if !intact {
-                install::install(&self.settings, &self.cache, &self.folder, progress)?;
+                self.make(progress)?;
             }
         }
         self.ensure(progress)

@@ -10,6 +10,8 @@ use crate::process::{self, RunError};
 
 /// The oldest Python that Vela 5.2.0 runs on.
 pub(super) const OLDEST: (u32, u32) = (3, 10);
+/// The newest one that all packages were checked to be built for.
+const NEWEST: (u32, u32) = (3, 13);
 /// What to try, in order: the user's default first, then those that all packages are built for.
 const CANDIDATES: &[&str] = if cfg!(windows) {
     &["python", "python3", "py"]
@@ -62,7 +64,8 @@ pub(crate) fn isolated(program: &Path) -> Command {
     command
 }
 
-/// The Python the settings name, or the first fitting one on the search path.
+/// The Python the settings name, or the first fitting one on the search path. One that is newer than what the packages
+/// were checked for is the last resort: pip will say what is missing.
 pub(super) fn find(named: Option<&Path>) -> Result<Python, ToolchainError> {
     let mut found = Vec::new();
     let candidates: Vec<&Path> = match named {
@@ -70,6 +73,7 @@ pub(super) fn find(named: Option<&Path>) -> Result<Python, ToolchainError> {
         None => CANDIDATES.iter().map(Path::new).collect(),
     };
     let mut incomplete = None;
+    let mut newer = None;
     for candidate in candidates {
         let probed = match probe(candidate) {
             Ok(Some(probed)) => probed,
@@ -91,9 +95,14 @@ pub(super) fn find(named: Option<&Path>) -> Result<Python, ToolchainError> {
             found.push(FoundPython { command: candidate.to_owned(), version: Ok(probed.python.version) });
         } else if let Some(module) = probed.missing {
             incomplete.get_or_insert(ToolchainError::NoVenv { python: probed.python.program, module });
+        } else if probed.newer {
+            newer.get_or_insert(probed.python);
         } else {
             return Ok(probed.python);
         }
+    }
+    if let Some(python) = newer {
+        return Ok(python);
     }
     Err(incomplete.unwrap_or(ToolchainError::NoPython { found }))
 }
@@ -101,6 +110,7 @@ pub(super) fn find(named: Option<&Path>) -> Result<Python, ToolchainError> {
 struct Probed {
     python: Python,
     fits: bool,
+    newer: bool,
     missing: Option<&'static str>,
 }
 
@@ -135,5 +145,10 @@ fn probe(candidate: &Path) -> Result<Option<Probed>, String> {
         "1 0" => Some("ensurepip"),
         _ => Some("venv"),
     };
-    Ok(Some(Probed { fits: (major, minor) >= OLDEST, python: Python { program, version }, missing }))
+    Ok(Some(Probed {
+        fits: (major, minor) >= OLDEST,
+        newer: (major, minor) > NEWEST,
+        python: Python { program, version },
+        missing,
+    }))
 }

@@ -6,6 +6,7 @@ use super::Noise;
 
 pub const FLOAT32: i8 = 0;
 pub const INT32: i8 = 2;
+pub const UINT8: i8 = 3;
 pub const INT16: i8 = 7;
 pub const INT8: i8 = 9;
 pub const RESOURCE: i8 = 13;
@@ -13,6 +14,7 @@ pub const RESOURCE: i8 = 13;
 pub const CONCATENATION: i32 = 2;
 pub const CONV_2D: i32 = 3;
 pub const RESHAPE: i32 = 22;
+pub const CUSTOM: i32 = 32;
 pub const SUB: i32 = 41;
 pub const LSTM: i32 = 44;
 pub const STRIDED_SLICE: i32 = 45;
@@ -64,13 +66,20 @@ pub struct Network {
     graphs: Vec<Graph>,
     buffers: Vec<Vec<u8>>,
     codes: Vec<i32>,
+    custom_code: Option<&'static str>,
     noise: u64,
 }
 
 impl Default for Network {
     fn default() -> Self {
         // Buffer 0 is the empty one.
-        Network { graphs: vec![Graph::default()], buffers: vec![Vec::new()], codes: Vec::new(), noise: 7 }
+        Network {
+            graphs: vec![Graph::default()],
+            buffers: vec![Vec::new()],
+            codes: Vec::new(),
+            custom_code: None,
+            noise: 7,
+        }
     }
 }
 
@@ -161,6 +170,12 @@ impl Network {
         });
     }
 
+    /// An operator that isn't built in. All custom operators of a network have one name.
+    pub fn custom(&mut self, name: &'static str, inputs: &[i32], outputs: &[i32]) {
+        self.custom_code = Some(name);
+        self.operator(CUSTOM, inputs, outputs, None);
+    }
+
     pub fn intermediates(&mut self, intermediates: &[i32]) {
         self.graph().operators.last_mut().expect("an operator").intermediates = intermediates.into();
     }
@@ -230,8 +245,10 @@ impl Network {
             .codes
             .iter()
             .map(|&code| {
+                let name = network.custom_code.filter(|_| code == CUSTOM).map(|name| fbb.create_string(name));
                 table(&mut fbb, |fbb| {
                     fbb.push_slot::<i8>(slot(0), code.min(127) as i8, 0);
+                    reference(fbb, 1, name);
                     fbb.push_slot::<i32>(slot(3), code, 0);
                 })
             })
