@@ -29,7 +29,8 @@ fn yamnet_for_ameba_is_read_whole() {
     assert_eq!(nbg.engines_of(34), [Engine::TensorProcessor]);
     assert_eq!(nbg.engines_of(25), [Engine::TensorProcessor, Engine::NeuralNetwork]);
     assert_eq!(nbg.checksum, Checksum::Absent);
-    assert_eq!(nbg.patches, 286);
+    assert_eq!(nbg.patches.len(), 286);
+    assert_eq!(nbg.shaders.iter().map(|shader| shader.program).collect::<Vec<_>>(), [67, 75]);
     assert!(nbg.coverage.is_whole(bytes.len() as u64));
     assert_eq!(nbg.coverage.unknown, 0);
     assert!(nbg.findings.is_empty(), "{:?}", nbg.findings);
@@ -57,6 +58,62 @@ fn tim_vx_sample_is_read_whole() {
     // Reserved feature bits and words that the public format doesn't name: shown, not hidden.
     let unknown: Vec<(u32, u32)> = nbg.unknown_words.iter().map(|word| (word.offset, word.value)).collect();
     assert_eq!(unknown, [(0x5C, 0x90_0020), (0x64, 0x2_0000), (0x68, 0x104), (0x70, 0x80)]);
+}
+
+/// The graph that the sample's name tells of, beside what became of it.
+#[test]
+fn the_sample_beside_its_graph() {
+    use npukit_vip::admission::beside::{Agreement, beside};
+    use npukit_vip::admission::{Options, Verdict, admit};
+    use npukit_vip::graph::{ModelGraph, Operator, OperatorKind, Place};
+    use npukit_vip::typed::parse_tensor;
+
+    let Some(bytes) = real("timvx_conv2d_relu_maxpool2d_fp32.nbg") else { return };
+    let nbg = Nbg::parse(&bytes).unwrap();
+    let mut graph = ModelGraph { source: "conv, relu, pool".into(), ..ModelGraph::default() };
+    for (text, place) in [
+        ("f32[64x64x3x1]", Place::Graph),
+        ("f32[3x3x3x8]", Place::Constant),
+        ("f32[64x64x8x1]", Place::Virtual),
+        ("f32[64x64x8x1]", Place::Virtual),
+        ("f32[32x32x8x1]", Place::Graph),
+    ] {
+        graph.tensors.push(parse_tensor(text, "t", place).unwrap());
+    }
+    for (op, inputs, output) in
+        [("CONV2D", vec![Some(0), Some(1)], 2), ("RELU", vec![Some(2)], 3), ("POOL", vec![Some(3)], 4)]
+    {
+        let (label, kind) = (op.to_lowercase(), OperatorKind::Plain);
+        graph.operators.push(Operator {
+            op: op.into(),
+            label,
+            inputs,
+            outputs: vec![output],
+            kind,
+            left_out: None,
+        });
+    }
+    let ask = |target| admit(&graph, &Options { target, ..Options::new("1.2.22".parse().unwrap()) });
+    for (target, conv) in [(Some(0xBA), Agreement::Agrees), (None, Agreement::Differs)] {
+        let mut admission = ask(target);
+        let beside = beside(&mut admission, &graph, &nbg);
+        let agreements: Vec<Agreement> = beside.rows.iter().map(|row| row.agreement).collect();
+        assert_eq!(agreements, [conv, Agreement::Told, Agreement::Told], "{beside}");
+        assert!(admission.confirmed());
+        assert!(
+            admission
+                .operators
+                .iter()
+                .all(|o| matches!(o.verdict, Verdict::Confirmed { engine: Engine::Shader, .. }))
+        );
+        assert!(beside.notes.is_empty() && beside.unpaired_layers.is_empty());
+    }
+    // The same file beside a graph of another size: nothing is paired and nothing confirmed.
+    let mut other = graph.clone();
+    other.tensors[4].shape = Some(vec![31, 32, 8, 1]);
+    let mut admission = ask(None);
+    let beside = beside(&mut admission, &other, &nbg);
+    assert!(beside.rows.iter().all(|row| row.agreement == Agreement::Unpaired) && !admission.confirmed());
 }
 
 #[test]

@@ -302,3 +302,24 @@ mod property {
         }
     }
 }
+
+/// A file whose only segment ends at the end of the address space, executable and too short for an aligned word.
+#[test]
+fn segments_at_the_end_of_the_address_space() {
+    for (name, machine) in [("demo-aarch64.so", 183u16), ("demo-x86_64.so", 62)] {
+        let original = std::fs::read(fixtures().join(name)).unwrap();
+        assert_eq!(u16::from_le_bytes([original[18], original[19]]), machine);
+        for (back, size) in [(2u64, 1u64), (4, 3), (8, 7), (64, 63), (2048, 2047)] {
+            let mut bytes = original.clone();
+            for index in 0..usize::from(bytes[56]) {
+                let at = 64 + 56 * index;
+                bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(if index == 0 { 1 } else { 0 }));
+            }
+            bytes[64 + 4..64 + 8].copy_from_slice(&7u32.to_le_bytes());
+            bytes[64 + 16..64 + 24].copy_from_slice(&0u64.wrapping_sub(back).to_le_bytes());
+            bytes[64 + 32..64 + 40].copy_from_slice(&size.to_le_bytes());
+            let found = recover(&bytes, name).unwrap();
+            assert_eq!(found.method, Method::Scan);
+        }
+    }
+}

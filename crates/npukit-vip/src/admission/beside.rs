@@ -1,13 +1,16 @@
 //! A prediction beside what the compiler did: a compiled file's own list of operations.
 //!
-//! An NBG doesn't say from which operator of a model a layer came. Where it has as many layers of a kind as the model has
-//! operators of that kind, both are taken in order; where it hasn't, nothing of that kind is paired.
+//! An NBG doesn't say from which model it was compiled, nor from which operator a layer came. So nothing is paired unless
+//! the file's inputs and outputs have the model's dimensions. Then, where the file has as many layers of a kind as the
+//! model has operators of that kind, both are taken in order; where it hasn't, nothing of that kind is paired.
 
 use super::{Admission, Stage, Step, Verdict};
 use crate::chip::Engine;
-use crate::nbg::Nbg;
+use crate::graph::{ModelGraph, Place};
+use crate::nbg::{IoTensor, Nbg};
 use crate::version::Certainty;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The comparison.
@@ -93,8 +96,9 @@ fn kind_of_layer(name: &str) -> Kind {
     }
 }
 
-/// Pairs operators and layers. Operators whose engine the file tells become confirmed in the admission.
-pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
+/// Pairs the operators of a graph's admission with a file's layers. Operators whose engine the file tells become
+/// confirmed in the admission.
+pub fn beside(admission: &mut Admission, graph: &ModelGraph, nbg: &Nbg) -> Beside {
     let mut notes = Vec::new();
     if let Some(target) = admission.target.filter(|target| *target != nbg.header.target) {
         notes.push(format!(
@@ -105,6 +109,7 @@ pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
     if nbg.layers.is_empty() {
         notes.push("the file's layers aren't readable (or there are none)".into());
     }
+    let same_model = edges_fit(graph, nbg, &mut notes);
     let mut paired: Vec<Option<usize>> = vec![None; admission.operators.len()];
     let mut used = vec![false; nbg.layers.len()];
     for (kind, name) in [
@@ -120,6 +125,9 @@ pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
         let operators =
             indices(&|i| kind_of_operator(&admission.operators[i].op) == kind, admission.operators.len());
         let layers = indices(&|i| kind_of_layer(&nbg.layers[i].name) == kind, nbg.layers.len());
+        if !same_model {
+            continue;
+        }
         if operators.len() == layers.len() {
             for (operator, layer) in operators.into_iter().zip(layers) {
                 paired[operator] = Some(layer);
@@ -176,6 +184,47 @@ pub fn beside(admission: &mut Admission, nbg: &Nbg) -> Beside {
         .map(|(layer, _)| format!("{} {}", layer.id, layer.name))
         .collect();
     Beside { rows, unpaired_layers, notes }
+}
+
+/// Whether the file's inputs and outputs have the dimensions of the graph's, in any order, ones left away.
+fn edges_fit(graph: &ModelGraph, nbg: &Nbg, notes: &mut Vec<String>) -> bool {
+    let written: BTreeSet<usize> =
+        graph.operators.iter().flat_map(|operator| operator.outputs.iter().copied()).collect();
+    let model = |outputs: bool| {
+        let edge = graph
+            .tensors
+            .iter()
+            .enumerate()
+            .filter(|(index, tensor)| tensor.place == Place::Graph && written.contains(index) == outputs);
+        let mut dims: Vec<_> =
+            edge.map(|(_, tensor)| squeezed(tensor.shape.as_deref().unwrap_or(&[]))).collect();
+        dims.sort();
+        dims
+    };
+    let file = |tensors: &[IoTensor]| {
+        let mut dims: Vec<_> = tensors.iter().map(|tensor| squeezed(&tensor.dims)).collect();
+        dims.sort();
+        dims
+    };
+    let mut fit = true;
+    for (what, model, file) in
+        [("inputs", model(false), file(&nbg.inputs)), ("outputs", model(true), file(&nbg.outputs))]
+    {
+        if model != file {
+            notes.push(format!(
+                "the {what} have other dimensions than the model's ({file:?}, {model:?}): nothing is paired"
+            ));
+            fit = false;
+        }
+    }
+    fit
+}
+
+/// Dimensions without the ones, sorted: compilers change the order of the axes.
+fn squeezed(dims: &[u32]) -> Vec<u32> {
+    let mut dims: Vec<u32> = dims.iter().copied().filter(|dim| *dim != 1).collect();
+    dims.sort_unstable();
+    dims
 }
 
 impl fmt::Display for Beside {

@@ -161,7 +161,7 @@ pub struct Condition {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |on| if on { "on" } else { "off" };
-        write!(f, "{} must be {} ({}", self.feature, word(self.needed), self.state.certainty)?;
+        write!(f, "{} is {} ({}", self.feature, word(self.needed), self.state.certainty)?;
         if let Some(on) = self.state.on {
             write!(f, " {}", word(on))?;
         }

@@ -134,7 +134,7 @@ impl AdmitArgs {
         let beside = match &self.nbg {
             Some(path) => {
                 let nbg = Nbg::parse(&read(path)?).map_err(in_file(path))?;
-                Some(beside(&mut admission, &nbg))
+                Some(beside(&mut admission, &graph, &nbg))
             }
             None => None,
         };

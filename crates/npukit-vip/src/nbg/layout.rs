@@ -38,6 +38,7 @@ pub(super) mod section {
     pub(crate) const ICD_TABLE: usize = 13;
     pub(crate) const ICD: usize = 14;
     pub(crate) const PPU_PARAM: usize = 15;
+    pub(crate) const PROGRAMS_TABLE: usize = 24;
     pub(crate) const STATES_TABLE: usize = 26;
     pub(crate) const STATES: usize = 20;
 }
@@ -53,7 +54,7 @@ pub(super) const DIVIDED: [(usize, usize); 6] = [
     (section::LCD_TABLE, section::LCD),
     (section::ICD_TABLE, section::ICD),
     (22, 23),
-    (24, 18),
+    (section::PROGRAMS_TABLE, 18),
     (25, 19),
     (section::STATES_TABLE, section::STATES),
 ];
@@ -82,7 +83,7 @@ pub fn section_name(index: usize) -> String {
         section::STATES => "command states",
         22 => "weights table",
         23 => "weights",
-        24 => "shader programs table",
+        section::PROGRAMS_TABLE => "shader programs table",
         25 => "constants table",
         section::STATES_TABLE => "command states table",
         _ => return format!("section {index}"),

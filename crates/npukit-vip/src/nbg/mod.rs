@@ -21,6 +21,7 @@ mod coverage;
 mod layout;
 mod parse;
 mod reader;
+mod records;
 mod render;
 mod verdict;
 
@@ -174,8 +175,10 @@ pub struct Nbg {
     pub operations: Vec<Operation>,
     /// The operations that software has to do, by name.
     pub software: Vec<SoftwareOperation>,
-    /// How many patches the driver applies when it loads the file.
-    pub patches: usize,
+    /// The shader's operations: which program each runs.
+    pub shaders: Vec<ShaderOperation>,
+    /// The places in commands and states that the driver fills in when it loads the file.
+    pub patches: Vec<Patch>,
     /// The checksum's verdict.
     pub checksum: Checksum,
     /// Words that hold something whose meaning isn't known.
@@ -383,6 +386,35 @@ pub struct SoftwareOperation {
     pub kind: u32,
     /// Its name.
     pub name: String,
+}
+
+/// One of the shader's operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ShaderOperation {
+    /// Its program: an entry of the LCD table, from version 0x1001E on of the shader programs' table.
+    pub program: u32,
+    /// Its parameters; absent before version 0x1000E.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<u32>,
+}
+
+/// One place that the driver fills in. What the numbers of the two types mean isn't public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Patch {
+    /// The kind of place.
+    pub kind: u32,
+    /// The offset in the operation's states or command.
+    pub offset: u32,
+    /// The kind of source.
+    pub source: u32,
+    /// Which of its sort; negative for none.
+    pub index: i32,
+    /// An offset from the source's base.
+    pub base: i32,
+    /// Whether it is transformed.
+    pub transformed: u32,
+    /// Its name's number.
+    pub name: u32,
 }
 
 /// A word that isn't zero and whose meaning isn't known.

@@ -4,17 +4,17 @@ use super::coverage::{Coverage, Span, Understanding};
 use super::layout::{self, section};
 use super::reader::Reader;
 use super::{
-    Code, Depth, FeatureWords, Header, IoQuant, IoTensor, Layer, Memory, Nbg, NbgError, Operation,
-    OperationRole, Section, SoftwareOperation, UnknownWord, checksum,
+    Depth, FeatureWords, Header, Memory, Nbg, NbgError, Operation, OperationRole, Section, UnknownWord,
+    checksum,
 };
 use crate::chip::Engine;
 use crate::tables::hex_sha256;
 use crate::version::Certainty;
 
 /// Layer number of records that belong to none.
-const NO_LAYER: u32 = 0xFFFF;
-const INIT_TYPE: u32 = 0xFFFF;
-const END_TYPE: u32 = 0xFFFE;
+pub(super) const NO_LAYER: u32 = 0xFFFF;
+pub(super) const INIT_TYPE: u32 = 0xFFFF;
+pub(super) const END_TYPE: u32 = 0xFFFE;
 
 impl Nbg {
     /// Reads a file.
@@ -73,7 +73,8 @@ fn header_only(bytes: &[u8], header: Header) -> Nbg {
         layers: Vec::new(),
         operations: Vec::new(),
         software: Vec::new(),
-        patches: 0,
+        shaders: Vec::new(),
+        patches: Vec::new(),
         checksum: checksum::Checksum::Absent,
         unknown_words: Vec::new(),
         findings: vec!["version 2: only the header is read; whether a checksum is in it isn't known".into()],
@@ -83,10 +84,10 @@ fn header_only(bytes: &[u8], header: Header) -> Nbg {
     }
 }
 
-struct Parser<'a> {
-    reader: Reader<'a>,
+pub(super) struct Parser<'a> {
+    pub(super) reader: Reader<'a>,
     bytes: &'a [u8],
-    version: u32,
+    pub(super) version: u32,
     claims: Vec<Span>,
 }
 
@@ -127,7 +128,8 @@ impl Parser<'_> {
             self.operations(&sections[section::OPERATION], header.operation_count, &mut unknown_words)?;
         check_references(&operations, &header, &counts)?;
         self.hardware_init(sections.get(section::HW_INIT), &counts)?;
-        self.shader_operations(&sections[section::SH], &counts)?;
+        let shaders = self.shader_operations(&sections, &counts)?;
+        let patches = self.patches(&sections[section::PATCH], &counts, &mut unknown_words)?;
         let software = self.software(&sections[section::SW])?;
         self.divide(&sections, &mut findings)?;
         self.claim_opaque(&sections);
@@ -162,7 +164,8 @@ impl Parser<'_> {
             layers,
             operations,
             software,
-            patches: counts.patches as usize,
+            shaders,
+            patches,
             checksum,
             unknown_words,
             findings,
@@ -178,7 +181,7 @@ impl Parser<'_> {
         }
     }
 
-    fn claim_section(&mut self, section: &Section, understanding: Understanding) {
+    pub(super) fn claim_section(&mut self, section: &Section, understanding: Understanding) {
         let start = u64::from(section.offset);
         self.claim(start, start + u64::from(section.size), understanding, &section.name);
     }
@@ -263,7 +266,7 @@ impl Parser<'_> {
     }
 
     /// Whether a table is as long as the header's count says. Compared in 64 bits: counts may lie.
-    fn counted(&self, section: &Section, count: u32, record: u32) -> Result<(), NbgError> {
+    pub(super) fn counted(&self, section: &Section, count: u32, record: u32) -> Result<(), NbgError> {
         if u64::from(count) * u64::from(record) == u64::from(section.size) {
             Ok(())
         } else {
@@ -271,79 +274,12 @@ impl Parser<'_> {
         }
     }
 
-    fn records(&self, section: &Section, record: u32) -> Result<u64, NbgError> {
+    pub(super) fn records(&self, section: &Section, record: u32) -> Result<u64, NbgError> {
         if section.size.is_multiple_of(record) {
             Ok(u64::from(section.size / record))
         } else {
             Err(NbgError::Records { name: section.name.clone(), size: section.size, record })
         }
-    }
-
-    fn io(
-        &mut self,
-        section: &Section,
-        count: u32,
-        findings: &mut Vec<String>,
-    ) -> Result<Vec<IoTensor>, NbgError> {
-        let (record, limit, named) = layout::io_record(self.version);
-        self.counted(section, count, record)?;
-        self.claim_section(section, Understanding::Read);
-        let mut tensors = Vec::new();
-        for index in 0..count {
-            let start = u64::from(section.offset) + u64::from(index) * u64::from(record);
-            let what = format!("{} {index}", section.name);
-            let word = |at: u32| self.reader.u32(&what, start + 4 * u64::from(at));
-            let dim_count = word(0)?;
-            if dim_count > limit {
-                return Err(NbgError::Dimensions { what, value: dim_count, limit });
-            }
-            let dims = (1..=dim_count).map(word).collect::<Result<Vec<_>, _>>()?;
-            let after = 1 + limit;
-            let (format, kind, quant) = (word(after)?, word(after + 1)?, word(after + 2)?);
-            let quant = match quant {
-                0 => IoQuant::None,
-                1 => IoQuant::Dfp { fl: word(after + 3)? as i32 },
-                2 => IoQuant::Affine {
-                    scale: f32::from_bits(word(after + 4)?),
-                    zero_point: word(after + 5)? as i32,
-                },
-                number => IoQuant::Other { number },
-            };
-            let name = match named {
-                true => self.reader.text(&what, start + 4 * u64::from(after + 6), layout::NAME_BYTES)?,
-                false => String::new(),
-            };
-            if dims.contains(&0) {
-                findings.push(format!("{what} `{name}` has a dimension of 0"));
-            }
-            let code = |number, name| Code { number, name };
-            tensors.push(IoTensor {
-                name,
-                dims,
-                format: code(format, layout::format_name(format)),
-                kind: code(kind, layout::kind_name(kind)),
-                quant,
-            });
-        }
-        Ok(tensors)
-    }
-
-    fn layers(&mut self, section: &Section, count: u32) -> Result<Vec<Layer>, NbgError> {
-        let record = layout::layer_record(self.version);
-        self.counted(section, count, record)?;
-        self.claim_section(section, Understanding::Read);
-        let mut layers = Vec::new();
-        for index in 0..count {
-            let start = u64::from(section.offset) + u64::from(index) * u64::from(record);
-            let what = format!("layer {index}");
-            layers.push(Layer {
-                name: self.reader.text(&what, start, layout::NAME_BYTES)?,
-                id: self.reader.u32(&what, start + 64)?,
-                operation_count: self.reader.u32(&what, start + 68)?,
-                uid: (record > 72).then(|| self.reader.u32(&what, start + 72)).transpose()?,
-            });
-        }
-        Ok(layers)
     }
 
     fn counts(&mut self, sections: &[Section], features: Option<FeatureWords>) -> Result<Counts, NbgError> {
@@ -375,104 +311,7 @@ impl Parser<'_> {
         };
         self.records(&sections[section::LAYER_PARAM], layout::LAYER_PARAM_RECORD)?;
         optional(section::PPU_PARAM, layout::PPU_PARAM_RECORD)?;
-        for index in [section::PATCH, section::LAYER_PARAM, section::PPU_PARAM] {
-            if let Some(section) = sections.get(index) {
-                self.claim_section(section, Understanding::Read);
-            }
-        }
         Ok(counts)
-    }
-
-    fn operations(
-        &mut self,
-        section: &Section,
-        count: u32,
-        unknown: &mut Vec<UnknownWord>,
-    ) -> Result<Vec<Operation>, NbgError> {
-        let record = match section.size.checked_div(count) {
-            Some(record) if layout::OPERATION_RECORDS.contains(&record) => record,
-            _ => layout::OPERATION_RECORDS[usize::from(self.version >= layout::REGIONS_FROM)],
-        };
-        self.counted(section, count, record)?;
-        self.claim_section(section, Understanding::Read);
-        let mut operations = Vec::new();
-        for index in 0..count {
-            let start = u64::from(section.offset) + u64::from(index) * u64::from(record);
-            let what = format!("operation {index}");
-            let word = |at: u64| self.reader.u32(&what, start + 4 * at);
-            let (kind, layer) = (word(0)?, word(2)?);
-            let role = match kind {
-                INIT_TYPE => OperationRole::Init,
-                END_TYPE => OperationRole::End,
-                number => {
-                    Engine::from_number(number).map_or(OperationRole::Unknown(number), OperationRole::Work)
-                }
-            };
-            let long = record > 24;
-            if long && word(6)? != 0 {
-                unknown.push(UnknownWord {
-                    offset: (start + 24) as u32,
-                    value: word(6)?,
-                    place: what.clone(),
-                });
-            }
-            operations.push(Operation {
-                role,
-                index: word(1)?,
-                layer: (layer != NO_LAYER).then_some(layer),
-                state: word(3)?,
-                patch_index: word(4)?,
-                patch_count: word(5)?,
-                ordinal: long.then(|| word(7)).transpose()?.map(|ordinal| ordinal as i32),
-            });
-        }
-        Ok(operations)
-    }
-
-    fn hardware_init(&mut self, section: Option<&Section>, counts: &Counts) -> Result<(), NbgError> {
-        let Some(section) = section else { return Ok(()) };
-        self.claim_section(section, Understanding::Read);
-        for index in 0..counts.hw_init {
-            let start = u64::from(section.offset) + index * u64::from(layout::HW_INIT_RECORD);
-            let what = format!("hardware init operation {index}");
-            let word = |at: u64| self.reader.u32(&what, start + 4 * at);
-            in_range(
-                &what,
-                "patches",
-                u64::from(word(1)?) + u64::from(word(2)?),
-                &layout::section_name(section::PATCH),
-                counts.patches + 1,
-            )?;
-        }
-        Ok(())
-    }
-
-    fn shader_operations(&mut self, section: &Section, counts: &Counts) -> Result<(), NbgError> {
-        self.claim_section(section, Understanding::Read);
-        let record = layout::shader_record(self.version);
-        // From 0x1001E on the index leads into the shader programs' table instead of the LCD table.
-        let (into, limit) = match self.version >= layout::REGIONS_FROM {
-            true => return Ok(()),
-            false => (layout::section_name(section::LCD_TABLE), counts.lcd),
-        };
-        for index in 0..counts.sh {
-            let start = u64::from(section.offset) + index * u64::from(record);
-            let what = format!("shader operation {index}");
-            in_range(&what, "LCD index", u64::from(self.reader.u32(&what, start)?), &into, limit)?;
-        }
-        Ok(())
-    }
-
-    fn software(&mut self, section: &Section) -> Result<Vec<SoftwareOperation>, NbgError> {
-        self.claim_section(section, Understanding::Read);
-        (0..self.records(section, layout::SW_RECORD)?)
-            .map(|index| {
-                let start = u64::from(section.offset) + index * u64::from(layout::SW_RECORD);
-                let what = format!("software operation {index}");
-                let name = self.reader.text(&what, start + 4, layout::NAME_BYTES)?;
-                Ok(SoftwareOperation { kind: self.reader.u32(&what, start)?, name })
-            })
-            .collect()
     }
 
     /// The tables of {offset, size} pairs divide their regions.
@@ -513,7 +352,8 @@ impl Parser<'_> {
     /// Sections that are commands, and those of unknown purpose.
     fn claim_opaque(&mut self, sections: &[Section]) {
         for entry in sections {
-            let known_purpose = [section::NN, section::TP].contains(&entry.index);
+            let known_purpose =
+                [section::NN, section::TP, section::LAYER_PARAM, section::PPU_PARAM].contains(&entry.index);
             let divided =
                 layout::DIVIDED.iter().any(|(table, region)| [*table, *region].contains(&entry.index));
             if known_purpose {
@@ -540,19 +380,19 @@ impl Parser<'_> {
 }
 
 /// How many records each table has.
-struct Counts {
-    nn: u64,
-    tp: u64,
-    sh: u64,
-    sw: u64,
-    patches: u64,
-    states: u64,
+pub(super) struct Counts {
+    pub(super) nn: u64,
+    pub(super) tp: u64,
+    pub(super) sh: u64,
+    pub(super) sw: u64,
+    pub(super) patches: u64,
+    pub(super) states: u64,
     states_name: String,
-    lcd: u64,
-    hw_init: u64,
+    pub(super) lcd: u64,
+    pub(super) hw_init: u64,
 }
 
-fn in_range(what: &str, field: &str, value: u64, into: &str, count: u64) -> Result<(), NbgError> {
+pub(super) fn in_range(what: &str, field: &str, value: u64, into: &str, count: u64) -> Result<(), NbgError> {
     if value < count {
         Ok(())
     } else {

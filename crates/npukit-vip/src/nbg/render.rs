@@ -1,7 +1,7 @@
 //! NBG reports as text.
 
 use super::{
-    Answer, Checksum, Code, Comparison, Depth, IoQuant, IoTensor, LoadVerdict, Nbg, OperationRole,
+    Answer, Checksum, Code, Comparison, Depth, IoQuant, IoTensor, LoadVerdict, Nbg, OperationRole, Span,
     Understanding,
 };
 use crate::chip::{self, Engine};
@@ -99,7 +99,7 @@ impl fmt::Display for Nbg {
             let engines = [Engine::NeuralNetwork, Engine::TensorProcessor, Engine::Shader, Engine::Software];
             let counts: Vec<String> =
                 engines.iter().map(|engine| format!("{} {engine}", self.count(*engine))).collect();
-            writeln!(f, "  operations by engine: {}; {} patches", counts.join(", "), self.patches)?;
+            writeln!(f, "  operations by engine: {}; {} patches", counts.join(", "), self.patches.len())?;
         }
         for layer in &self.layers {
             let engines: Vec<&str> = self.engines_of(layer.id).into_iter().map(Engine::name).collect();
@@ -122,15 +122,8 @@ impl fmt::Display for Nbg {
             "  coverage: {} bytes read, {} known by extent, {} padding, {} unknown",
             self.coverage.read, self.coverage.opaque, self.coverage.padding, self.coverage.unknown
         )?;
-        for span in &self.coverage.spans {
-            writeln!(
-                f,
-                "    {:#08x}..{:#08x} {:<8} {}",
-                span.start,
-                span.end,
-                span.understanding.to_string(),
-                span.what
-            )?;
+        for line in folded(&self.coverage.spans) {
+            writeln!(f, "    {line}")?;
         }
         for word in &self.unknown_words {
             writeln!(f, "  unknown word at {:#x}: {:#010x} ({})", word.offset, word.value, word.place)?;
@@ -143,6 +136,34 @@ impl fmt::Display for Nbg {
         }
         Ok(())
     }
+}
+
+/// The map's lines: pieces of one region with nothing but zeros between them are one line.
+fn folded(spans: &[Span]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = spans;
+    while let Some((first, _)) = rest.split_first() {
+        let mut pieces = 1;
+        let mut last = 0;
+        while let [padding, next, ..] = rest.get(last + 1..).unwrap_or(&[])
+            && padding.understanding == Understanding::Padding
+            && (&next.what, next.understanding) == (&first.what, first.understanding)
+        {
+            pieces += 1;
+            last += 2;
+        }
+        let end = rest.get(last).map_or(first.end, |span| span.end);
+        let mut line =
+            format!("{:#08x}..{end:#08x} {:<8} {}", first.start, first.understanding.to_string(), first.what);
+        if pieces > 1 {
+            let zeros: u64 =
+                rest.iter().take(last).skip(1).step_by(2).map(|span| span.end - span.start).sum();
+            line += &format!(", {pieces} pieces with {zeros} bytes of zeros between");
+        }
+        lines.push(line);
+        rest = rest.get(last + 1..).unwrap_or(&[]);
+    }
+    lines
 }
 
 impl fmt::Display for LoadVerdict {

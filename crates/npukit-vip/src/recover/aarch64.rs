@@ -20,10 +20,13 @@ const JUMP_REACH: u64 = 0x1000;
 pub(super) fn names(image: &Image<'_>, descriptors: &BTreeMap<u64, usize>) -> Vec<CodeName> {
     let mut found = Vec::new();
     for segment in image.segments.iter().filter(|segment| segment.executable) {
-        let start = segment.address.next_multiple_of(4);
-        let size = (segment.size - (start - segment.address).min(segment.size)) & !3;
-        let Some(code) = image.slice(start, size) else { continue };
-        let words = || (start..).step_by(4).zip(code.chunks_exact(4).map(|bytes| image.word32(bytes)));
+        let Some(start) = segment.address.checked_next_multiple_of(4) else { continue };
+        let Some(size) = segment.size.checked_sub(start - segment.address) else { continue };
+        let Some(code) = image.slice(start, size & !3) else { continue };
+        let words = || {
+            let place = |index: usize| start.wrapping_add(4 * index as u64);
+            code.chunks_exact(4).enumerate().map(move |(index, bytes)| (place(index), image.word32(bytes)))
+        };
         let joins: BTreeSet<u64> = words().filter_map(|(pc, word)| branch_target(pc, word)).collect();
         let mut before = 0;
         let jumps: Vec<u64> = words()
@@ -36,8 +39,8 @@ pub(super) fn names(image: &Image<'_>, descriptors: &BTreeMap<u64, usize>) -> Ve
             .map(|(pc, _)| pc)
             .collect();
         let jump_near = |pc: u64| {
-            let next = jumps.partition_point(|jump| *jump + JUMP_REACH < pc);
-            jumps.get(next).is_some_and(|jump| *jump < pc + JUMP_REACH)
+            let next = jumps.partition_point(|jump| jump.saturating_add(JUMP_REACH) < pc);
+            jumps.get(next).is_some_and(|jump| *jump < pc.saturating_add(JUMP_REACH))
         };
         for forget in [true, false] {
             let mut registers = Registers([None; 32]);

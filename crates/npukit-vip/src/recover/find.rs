@@ -52,7 +52,8 @@ pub(super) fn by_scan(
 ) -> Result<Vec<Found>, RecoverError> {
     let word = image.word();
     let candidates = image.segments.iter().flat_map(|segment| {
-        let first = segment.address.next_multiple_of(word);
+        // A segment at the very end of the address space may have no aligned word.
+        let first = segment.address.checked_next_multiple_of(word).unwrap_or(u64::MAX);
         let last = segment.address + segment.size;
         (first..last).step_by(word as usize).filter_map(|address| {
             let target = image.pointer(address.checked_add(POINTER)?)?;
