@@ -356,3 +356,18 @@ proptest! {
         }
     }
 }
+
+/// The fuzzer starts from these files. With NPUKIT_WRITE_SEEDS set the test writes them instead of comparing.
+#[test]
+fn fuzz_seeds_are_these_files() {
+    let folder = npukit_testkit::repository().join("fuzz/seeds/nbg_parse");
+    for version in [0x1_0001, 0x1_0009, 0x1_000E, 0x1_001E, 0x1_0020] {
+        let path = folder.join(format!("made_{version:x}.nb"));
+        let made = Made::new(version).bytes;
+        if std::env::var_os("NPUKIT_WRITE_SEEDS").is_some() {
+            std::fs::write(&path, made).unwrap();
+        } else {
+            assert_eq!(std::fs::read(&path).unwrap(), made, "{}", path.display());
+        }
+    }
+}
