@@ -76,7 +76,7 @@ pub struct Chip {
 pub const CHIPS: [Chip; 13] = [
     chip(0x15, "no chip: what the compiler writes when it doesn't know one", "", Certainty::Assumed),
     chip(0x88, "Amlogic A311D", "VIPNANOQI_PID0X88", Certainty::Known),
-    chip(0x99, "Amlogic S905D3", "", Certainty::Known),
+    chip(0x99, "Amlogic S905D3", "", Certainty::Assumed),
     chip(0xAD, "Realtek AmebaPro2", "", Certainty::Known),
     chip(0xB5, "Rockchip RV1126", "", Certainty::Assumed),
     chip(0xBA, "unnamed (TIM-VX's sample NBG)", "", Certainty::Known),
@@ -84,7 +84,7 @@ pub const CHIPS: [Chip; 13] = [
     chip(0xEE, "Allwinner V85x", "VIP9000PICO_PID0XEE", Certainty::Known),
     chip(0x1000_000B, "unnamed", "", Certainty::Assumed),
     chip(0x1000_000E, "Wave", "", Certainty::Known),
-    chip(0x1000_0016, "Allwinner T527", "VIP9000NANOSI_PLUS", Certainty::Known),
+    chip(0x1000_0016, "Allwinner T527", "VIP9000NANOSI_PLUS", Certainty::Assumed),
     chip(0x1000_0020, "unnamed", "", Certainty::Assumed),
     chip(0x1000_003B, "Allwinner A733", "VIP9000NANODI", Certainty::Assumed),
 ];

@@ -323,3 +323,28 @@ fn segments_at_the_end_of_the_address_space() {
         }
     }
 }
+
+/// A file linked to fixed addresses has no relocations and its pointers in place, as this one without its dynamic tags.
+#[test]
+fn files_without_relocations_are_searched_word_by_word() {
+    let mut bytes = std::fs::read(fixtures().join("demo-arm.so")).unwrap();
+    let words: Vec<u32> =
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    // DT_REL, DT_RELSZ, DT_RELENT, DT_RELCOUNT one after another, as lld writes them.
+    let at = words.windows(7).position(|w| (w[0], w[2], w[4], w[6]) == (17, 18, 19, 0x6FFF_FFFA)).unwrap();
+    for entry in 0..4 {
+        bytes[4 * (at + 2 * entry)..][..4].copy_from_slice(&0x6FFF_0000u32.to_le_bytes());
+    }
+    let recovery = recover(&bytes, "fixed").unwrap();
+    assert_eq!(recovery.method, Method::Scan);
+    assert_all_found(&recovery, "fixed");
+    assert_eq!(assert_names_are_right(&recovery, "fixed"), 6, "symbols are still there");
+    assert!(recovery.unknowns.iter().any(|text| text.contains("no relative relocations")));
+}
+
+#[test]
+fn big_endian_files_are_refused() {
+    let mut bytes = std::fs::read(fixtures().join("demo-arm.so")).unwrap();
+    bytes[5] = 2;
+    assert!(matches!(recover(&bytes, "x"), Err(RecoverError::Elf(_))));
+}

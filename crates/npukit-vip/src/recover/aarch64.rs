@@ -25,7 +25,7 @@ pub(super) fn names(image: &Image<'_>, descriptors: &BTreeMap<u64, usize>) -> Ve
         let Some(code) = image.slice(start, size & !3) else { continue };
         let words = || {
             let place = |index: usize| start.wrapping_add(4 * index as u64);
-            code.chunks_exact(4).enumerate().map(move |(index, bytes)| (place(index), image.word32(bytes)))
+            code.chunks_exact(4).enumerate().map(move |(index, bytes)| (place(index), Image::word32(bytes)))
         };
         let joins: BTreeSet<u64> = words().filter_map(|(pc, word)| branch_target(pc, word)).collect();
         let mut before = 0;

@@ -109,7 +109,7 @@ fn judge(
     let size = u64::from(row_bytes) * u64::from(row_count);
     let Some(rows_offset) = image.offset(target, size) else { return Err("rows not in the file") };
     let Some(data) = image.slice(target, size) else { return Err("rows not in the file") };
-    let words: Vec<u32> = data.chunks_exact(4).map(|bytes| image.word32(bytes)).collect();
+    let words: Vec<u32> = data.chunks_exact(4).map(Image::word32).collect();
     if words.iter().any(|word| *word >= CELL_LIMIT) {
         return Err("a cell is no type");
     }

@@ -12,7 +12,6 @@ const MOST_SYMBOLS: usize = 4_000_000;
 pub(super) struct Image<'a> {
     pub bytes: &'a [u8],
     pub is_64: bool,
-    pub big_endian: bool,
     pub machine: u16,
     pub segments: Vec<Segment>,
     /// Dynamic entries by tag; where a tag stands twice the first counts, as in the loader.
@@ -51,6 +50,10 @@ impl<'a> Image<'a> {
     ) -> Result<Image<'a>, RecoverError> {
         let elf = |error: object::Error| RecoverError::Elf(error.to_string());
         let endian = header.endian().map_err(elf)?;
+        if endian == Endianness::Big {
+            // No host of a VIP is big-endian, and what isn't met isn't tested.
+            return Err(RecoverError::Elf("big-endian".into()));
+        }
         let programs = header.program_headers(endian, bytes).map_err(elf)?;
         let length = bytes.len() as u64;
         let mut segments = Vec::new();
@@ -97,7 +100,6 @@ impl<'a> Image<'a> {
         let mut image = Image {
             bytes,
             is_64: header.is_class_64(),
-            big_endian: endian == Endianness::Big,
             machine: header.e_machine(endian),
             segments,
             dynamic,
@@ -134,9 +136,6 @@ impl<'a> Image<'a> {
             elf::EM_ARM => "arm".into(),
             elf::EM_AARCH64 => "aarch64".into(),
             elf::EM_X86_64 => "x86_64".into(),
-            elf::EM_386 => "i386".into(),
-            elf::EM_RISCV => "riscv".into(),
-            elf::EM_MIPS => "mips".into(),
             other => format!("machine {other}"),
         }
     }
@@ -161,23 +160,23 @@ impl<'a> Image<'a> {
     }
 
     pub(super) fn u32(&self, address: u64) -> Option<u32> {
-        self.slice(address, 4).map(|bytes| self.word32(bytes))
+        self.slice(address, 4).map(Self::word32)
     }
 
     /// A pointer-sized word.
     pub(super) fn pointer(&self, address: u64) -> Option<u64> {
         let bytes = self.slice(address, self.word())?;
-        Some(if self.is_64 { self.word64(bytes) } else { u64::from(self.word32(bytes)) })
+        Some(if self.is_64 { Self::word64(bytes) } else { u64::from(Self::word32(bytes)) })
     }
 
-    pub(super) fn word32(&self, bytes: &[u8]) -> u32 {
+    pub(super) fn word32(bytes: &[u8]) -> u32 {
         let Some(array) = bytes.first_chunk::<4>() else { return 0 };
-        if self.big_endian { u32::from_be_bytes(*array) } else { u32::from_le_bytes(*array) }
+        u32::from_le_bytes(*array)
     }
 
-    pub(super) fn word64(&self, bytes: &[u8]) -> u64 {
+    pub(super) fn word64(bytes: &[u8]) -> u64 {
         let Some(array) = bytes.first_chunk::<8>() else { return 0 };
-        if self.big_endian { u64::from_be_bytes(*array) } else { u64::from_le_bytes(*array) }
+        u64::from_le_bytes(*array)
     }
 
     /// A text that could be an operator's name: capitals, digits and underscores, ended by a NUL.

@@ -29,7 +29,7 @@ pub(super) fn all(image: &Image<'_>, tables: &[Found], unknowns: &mut Vec<String
         return evidence;
     }
     let names = match image.machine {
-        elf::EM_AARCH64 if !image.big_endian => aarch64::names(image, &by_descriptor),
+        elf::EM_AARCH64 => aarch64::names(image, &by_descriptor),
         elf::EM_X86_64 => x86_64::names(image, &by_descriptor),
         _ => {
             unknowns.push(format!("{}: code isn't searched for names, symbols are", image.machine_name()));

@@ -38,8 +38,6 @@ fn relative_type(machine: u16) -> Option<u32> {
         elf::EM_AARCH64 => elf::R_AARCH64_RELATIVE,
         elf::EM_ARM => elf::R_ARM_RELATIVE,
         elf::EM_X86_64 => elf::R_X86_64_RELATIVE,
-        elf::EM_386 => elf::R_386_RELATIVE,
-        elf::EM_RISCV => elf::R_RISCV_RELATIVE,
         _ => return None,
     })
 }
@@ -104,7 +102,8 @@ struct Entry {
 fn entries(image: &Image<'_>, kind: &'static str, table: &[u8]) -> Result<Vec<Entry>, PackedError> {
     let width = if image.is_64 { 8 } else { 4 };
     let number = |info: u64| if image.is_64 { info as u32 } else { (info & 0xFF) as u32 };
-    let word = |bytes: &[u8]| if image.is_64 { image.word64(bytes) } else { u64::from(image.word32(bytes)) };
+    let word =
+        |bytes: &[u8]| if image.is_64 { Image::word64(bytes) } else { u64::from(Image::word32(bytes)) };
     let plain = |with_addend: bool| -> Vec<Entry> {
         let size = width * if with_addend { 3 } else { 2 };
         table

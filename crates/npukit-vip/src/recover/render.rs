@@ -8,8 +8,8 @@ impl fmt::Display for Recovery {
         let file = &self.file;
         writeln!(
             f,
-            "{}: ELF{} {} {}-endian, {} bytes, sha256 {}",
-            file.name, file.class, file.machine, file.endianness, file.bytes, file.sha256
+            "{}: ELF{} {}, {} bytes, sha256 {}",
+            file.name, file.class, file.machine, file.bytes, file.sha256
         )?;
         let counts: Vec<String> =
             self.relocations.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
