@@ -21,9 +21,9 @@ pub enum Family {
     /// SUM over more than one axis.
     #[serde(rename = "SUM over several axes")]
     SumSeveralAxes,
-    /// REDUCE_MAX or REDUCE_MIN that removes the last axis.
-    #[serde(rename = "REDUCE_MAX/REDUCE_MIN of the last axis without kept dimensions")]
-    ReduceLastAxis,
+    /// REDUCE_MAX or REDUCE_MIN that removes an axis behind one that stays.
+    #[serde(rename = "REDUCE_MAX/REDUCE_MIN without kept dimensions")]
+    ReduceWithoutKeptDimensions,
     /// NEG.
     #[serde(rename = "NEG")]
     Neg,
@@ -48,7 +48,7 @@ impl Family {
             Family::TransposeUint8 => "TRANSPOSE uint8",
             Family::MirrorPadChannels => "MIRROR_PAD on channels",
             Family::SumSeveralAxes => "SUM over several axes",
-            Family::ReduceLastAxis => "REDUCE_MAX/REDUCE_MIN of the last axis without kept dimensions",
+            Family::ReduceWithoutKeptDimensions => "REDUCE_MAX/REDUCE_MIN without kept dimensions",
             Family::Neg => "NEG",
         }
     }
@@ -66,8 +66,9 @@ impl Family {
                 "only one of the axes is summed: the output holds its sums at the first position of the other axes, and the \
                  sums at the other positions are written behind the output's end"
             }
-            Family::ReduceLastAxis => {
-                "the reduction runs over the shape without the last axis, so values of other rows get into the result"
+            Family::ReduceWithoutKeptDimensions => {
+                "the reduction runs as if the axes that stay stood where the removed ones were, so values of other rows and \
+                 columns get into the result"
             }
             Family::Neg => {
                 "computes zero_point_out - (x - zero_point_in) and saturates, where the reference kernel negates the raw code \
@@ -120,14 +121,27 @@ fn family(model: &Model<'_>, graph: &Subgraph<'_>, operator: &Operator<'_>) -> O
                 .any(|&pad| pad != 0)
                 .then_some(Family::MirrorPadChannels)
         }
-        "SUM" => (axes(&parameter()?, shape.len()).len() > 1).then_some(Family::SumSeveralAxes),
+        "SUM" => {
+            let axes = axes(&parameter()?, shape.len());
+            // Only the first of them is summed, which is right where the others have one element.
+            axes.iter().skip(1).any(|&axis| shape[axis] > 1).then_some(Family::SumSeveralAxes)
+        }
         "REDUCE_MAX" | "REDUCE_MIN" => {
             let keeps = operator.options.is_some_and(|options| options.flag(0));
-            let last = shape.len().checked_sub(1)?;
-            (!keeps && axes(&parameter()?, shape.len()).contains(&last)).then_some(Family::ReduceLastAxis)
+            let wrong = !keeps && reduces_behind_a_kept_axis(&axes(&parameter()?, shape.len()), shape);
+            wrong.then_some(Family::ReduceWithoutKeptDimensions)
         }
         _ => None,
     }
+}
+
+/// Whether an axis of more than one element stays in front of a removed one. Found by trying shapes and axes; of the
+/// last axis behind one of a single element the compiler makes no mistake.
+fn reduces_behind_a_kept_axis(axes: &[usize], shape: &[i32]) -> bool {
+    let Some(&last) = axes.last() else { return false };
+    let kept = (0..last).any(|axis| !axes.contains(&axis) && shape[axis] > 1);
+    let harmless = axes == [shape.len() - 1] && last > 0 && shape[last - 1] == 1;
+    kept && !harmless
 }
 
 /// Axes counted from the front, each once, in order.
@@ -156,6 +170,36 @@ fn integers(data_type: DataType, bytes: &[u8]) -> Option<Vec<i64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What Vela 5.2.0's programs were found to get wrong, and right.
+    #[test]
+    fn reductions_that_go_wrong() {
+        for (shape, axes, wrong) in [
+            (&[1, 4, 6, 8][..], &[3][..], true),
+            (&[1, 4, 6, 8], &[2], true),
+            (&[1, 4, 6, 8], &[1], false),
+            (&[1, 4, 6, 8], &[1, 2], false),
+            (&[1, 4, 6, 8], &[1, 3], true),
+            (&[1, 4, 6, 8], &[2, 3], true),
+            (&[1, 4, 6, 8], &[1, 2, 3], false),
+            (&[1, 3, 3, 1], &[2, 3], true),
+            (&[1, 3, 1, 8], &[2, 3], true),
+            (&[1, 3, 1, 8], &[3], false),
+            (&[1, 1, 3, 8], &[3], true),
+            (&[1, 1, 3, 8], &[2], false),
+            (&[1, 1, 3, 8], &[2, 3], false),
+            (&[1, 3, 1, 8], &[1, 3], false),
+            (&[2, 4, 6, 8], &[1], true),
+            (&[1, 6, 8], &[2], true),
+            (&[3, 6, 8], &[0], false),
+            (&[3, 6, 8], &[1], true),
+            (&[3, 1, 8], &[2], false),
+            (&[4, 10], &[1], true),
+            (&[1, 10], &[1], false),
+        ] {
+            assert_eq!(reduces_behind_a_kept_axis(axes, shape), wrong, "{shape:?} {axes:?}");
+        }
+    }
 
     #[test]
     fn axes_count_from_either_end() {
