@@ -89,8 +89,8 @@ pub(crate) fn check_sigmoid_table(table: &[u8]) -> Result<&[u8], Cause> {
             let value = index * 512 + fraction;
             let half = if value >= 0 { 512 } else { 511 };
             // TensorFlow Lite's kernel treats the last step of the negative side apart.
-            if value > -130_560 && (base * 512 + slope * fraction + (1 << 24) + half) >> 10 != sigmoid(value)
-            {
+            let read = (base * 512 + slope * fraction + (1 << 24) + half) >> 10;
+            if value > -130_560 && read.clamp(i16::MIN.into(), i16::MAX.into()) != sigmoid(value) {
                 return Err(Cause::not_modelled(
                     "the SIGMOID table's entry",
                     index + 256,
