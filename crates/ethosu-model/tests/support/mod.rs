@@ -5,6 +5,8 @@
 // Not every one of them needs all of it.
 #![allow(dead_code)]
 
+pub(crate) mod synthetic;
+
 use std::sync::Arc;
 
 use ethosu_isa::{Accelerator, Product};
