@@ -19,6 +19,7 @@
 //! a real NPU would report as a bus, parse or weight-decoder fault is told apart from that by [`Stop::is_fault`].
 #![deny(unsafe_code)]
 
+pub mod clock;
 pub mod fast;
 mod front;
 mod map;

@@ -2,6 +2,7 @@
 
 use ethosu_isa::{Accelerator, Command, Decoder};
 
+use crate::clock::{Schedule, Waits};
 use crate::front::{FrontEnd, FrontEnd55, FrontEnd85};
 use crate::operation::Operation;
 use crate::stop::{Cause, Stop};
@@ -30,15 +31,19 @@ pub struct Step {
     pub offset: usize,
     /// What it does.
     pub operation: Operation,
+    /// How the hardware goes about it, which changes no value.
+    pub schedule: Schedule,
 }
 
 /// A whole command stream.
 ///
-/// Waits, interrupts and PMU commands change no value and have no step: operations run to completion in stream order.
+/// Waits, interrupts and PMU commands change no value and have no step: operations run to completion in stream order. What a
+/// wait holds up is in the [`Schedule`] of the step after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     accelerator: Accelerator,
     steps: Vec<Step>,
+    stream_bytes: usize,
     tables: TableMemory,
     chain_bytes: [usize; 8],
 }
@@ -73,6 +78,7 @@ impl Program {
         limits: &Limits,
     ) -> Result<Self, Stop> {
         let mut steps = Vec::new();
+        let mut waits = Waits::default();
         let mut work = 0u64;
         for instruction in Decoder::new(stream, accelerator.product()) {
             let instruction = instruction.map_err(|error| Stop {
@@ -83,9 +89,11 @@ impl Program {
             let stop =
                 |cause| Stop { offset: instruction.offset, operation: instruction.command.name(), cause };
             if let Command::Stop { .. } = instruction.command {
-                let tables = TableMemory::new(accelerator);
-                return Ok(Self { accelerator, steps, tables, chain_bytes: front.chain_bytes() });
+                let stream_bytes = instruction.offset + instruction.words.bytes();
+                let (tables, chain_bytes) = (TableMemory::new(accelerator), front.chain_bytes());
+                return Ok(Self { accelerator, steps, stream_bytes, tables, chain_bytes });
             }
+            waits.apply(&instruction.command);
             let Some(operation) = front.command(&instruction.command).map_err(stop)? else { continue };
             if operation.largest_map() > limits.map_elements {
                 let what = format!("a feature map of {} elements", operation.largest_map());
@@ -96,7 +104,8 @@ impl Program {
                 let what = format!("{} multiply-accumulates, elements or bytes here", operation.work());
                 return Err(stop(Cause::WorkLimit { what, limit: limits.work }));
             }
-            steps.push(Step { offset: instruction.offset, operation });
+            let schedule = Schedule { waits: std::mem::take(&mut waits), ..front.schedule() };
+            steps.push(Step { offset: instruction.offset, operation, schedule });
         }
         Err(Stop { offset: stream.len(), operation: "the stream", cause: Cause::Endless })
     }
@@ -104,6 +113,11 @@ impl Program {
     /// What the stream was decoded for.
     pub fn accelerator(&self) -> Accelerator {
         self.accelerator
+    }
+
+    /// Bytes of the command stream from its first word to the end of NPU_OP_STOP.
+    pub fn stream_bytes(&self) -> usize {
+        self.stream_bytes
     }
 
     /// The table memory before the run: nothing loaded.

@@ -1,15 +1,18 @@
 //! Convolutions and depthwise convolutions, their weights packed for a kernel.
 
+use std::sync::Arc;
+
 use ethosu_isa::ElementSize;
 
-use super::kernels::{BLOCKS_TOGETHER, Convolve, Depthwise, Element, Isa, Results, Segment};
+use super::kernels::{Convolve, Depthwise, Element, Isa, Results, Segment};
 use super::output::Output;
+use super::packed::{Grouping, Packed};
 use super::requant::{LANES, RequantBlock};
 use super::scratch::{Scratch, Staged};
 use super::stage::{Form, Stage};
 use crate::memory::Memory;
 use crate::operation::{Convolution, Window};
-use crate::weights::{ChannelScale, Weights};
+use crate::weights::ChannelScale;
 
 /// How staged elements come from an input's bytes.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +77,7 @@ pub(super) struct Convolver<T: Element> {
     /// For a depthwise one: the same, a group at a time.
     offsets: Vec<usize>,
     depthwise: bool,
-    weights: Vec<T::Weight>,
+    packed: Arc<Packed<T>>,
     requant: Vec<RequantBlock>,
     stride: (usize, usize),
     output: Output,
@@ -84,10 +87,10 @@ pub(super) struct Convolver<T: Element> {
 const PIXELS_TOGETHER: usize = 256;
 
 impl<T: StagedElement> Convolver<T> {
-    /// Packs a convolution's weights. `None` if a weight, a scale or a sum doesn't fit what kernels compute with.
+    /// `None` if a scale or a sum doesn't fit what kernels compute with.
     pub(super) fn new(
         convolution: &Convolution,
-        weights: &Weights,
+        packed: Arc<Packed<T>>,
         scales: &[ChannelScale],
         output: Output,
         limit: usize,
@@ -106,99 +109,44 @@ impl<T: StagedElement> Convolver<T> {
         let form = if convolution.depthwise { Form::Bricks } else { Form::Dense };
         let stage = Stage::new(window, form, limit)?;
         let mut requant = vec![RequantBlock::ZERO; scales.len().div_ceil(LANES)];
-        for (o, channel) in scales.iter().enumerate() {
-            let all = weights.output(o);
-            let magnitude: i64 = all.iter().map(|&weight| i64::from(weight).abs()).sum();
-            let sum: i64 = all.iter().map(|&weight| i64::from(weight)).sum();
+        for (o, (channel, &(magnitude, sum))) in scales.iter().zip(&packed.sums).enumerate() {
             // The accumulator and the result must stay in range whatever the input.
             let bound = (magnitude * reach).checked_add(channel.bias.abs())?;
             let bias = (channel.bias - sum * i64::from(pad)) as i32;
-            let block = &mut requant[o / LANES];
-            if !block.set(o % LANES, bias, &channel.scale, bound) {
+            if !requant[o / LANES].set(o % LANES, bias, &channel.scale, bound) {
                 return None;
             }
         }
-        let mut convolver = Self {
+        let grouping = Grouping::new::<T>(convolution);
+        // A depthwise kernel's groups are of columns of bricks, a convolution's of all channels.
+        let piece = if convolution.depthwise {
+            T::GROUP * LANES
+        } else {
+            window.dilation.1 * window.ifm_extent.depth
+        };
+        let (mut segments, mut offsets) = (Vec::new(), Vec::new());
+        for ky in 0..window.kernel.0 {
+            for number in 0..grouping.pieces {
+                let offset = ky * window.dilation.0 * stage.row + number * piece;
+                if convolution.depthwise {
+                    offsets.push(offset);
+                } else {
+                    segments.push(Segment { offset, groups: grouping.groups });
+                }
+            }
+        }
+        Some(Self {
             stage,
             input: Input { region: window.ifm.region, bits16, signed: window.ifm.signed },
             pad,
-            segments: Vec::new(),
-            offsets: Vec::new(),
+            segments,
+            offsets,
             depthwise: convolution.depthwise,
-            weights: Vec::new(),
+            packed,
             requant,
             stride: window.stride,
             output,
-        };
-        if convolution.depthwise {
-            convolver.pack_depthwise(window, weights)?;
-        } else {
-            convolver.pack(window, weights)?;
-        }
-        Some(convolver)
-    }
-
-    /// Weights of a convolution: by groups of input values, for [`LANES`] output channels side by side.
-    fn pack(&mut self, window: &Window, weights: &Weights) -> Option<()> {
-        let depth = window.ifm_extent.depth;
-        // Kernel elements whose inputs lie side by side make one segment.
-        let (pieces, taps) = if window.dilation.1 == 1 { (1, window.kernel.1) } else { (window.kernel.1, 1) };
-        for ky in 0..window.kernel.0 {
-            for piece in 0..pieces {
-                let offset = ky * window.dilation.0 * self.stage.row + piece * window.dilation.1 * depth;
-                self.segments.push(Segment { offset, groups: (taps * depth).div_ceil(T::GROUP) });
-            }
-        }
-        let blocks = self.requant.len();
-        let groups: usize = self.segments.iter().map(|segment| segment.groups).sum();
-        let lane_weights = LANES * T::GROUP;
-        self.weights = vec![T::Weight::default(); groups * blocks * lane_weights];
-        for o in 0..window.results.extent.depth {
-            let block = o / LANES;
-            let together = block / BLOCKS_TOGETHER * BLOCKS_TOGETHER;
-            let width = BLOCKS_TOGETHER.min(blocks - together);
-            let strip = together * groups * lane_weights;
-            let mut first = 0;
-            for (index, segment) in self.segments.iter().enumerate() {
-                let (ky, piece) = (index / pieces, index % pieces);
-                for tap in 0..taps {
-                    for (i, &weight) in weights.channels(o, ky, piece * taps + tap).iter().enumerate() {
-                        let element = tap * depth + i;
-                        let group = first + element / T::GROUP;
-                        let at = strip + (group * width + block - together) * lane_weights;
-                        self.weights[at + o % LANES * T::GROUP + element % T::GROUP] = T::weight(weight)?;
-                    }
-                }
-                first += segment.groups;
-            }
-        }
-        Some(())
-    }
-
-    /// Weights of a depthwise convolution: by groups of adjacent columns, for each brick of channels.
-    fn pack_depthwise(&mut self, window: &Window, weights: &Weights) -> Option<()> {
-        let columns = (window.kernel.1 - 1) * window.dilation.1 + 1;
-        let chunks = columns.div_ceil(T::GROUP);
-        for ky in 0..window.kernel.0 {
-            for chunk in 0..chunks {
-                self.offsets.push(ky * window.dilation.0 * self.stage.row + chunk * T::GROUP * LANES);
-            }
-        }
-        let lane_weights = LANES * T::GROUP;
-        let brick = self.offsets.len() * lane_weights;
-        self.weights = vec![T::Weight::default(); self.requant.len() * brick];
-        for o in 0..window.results.extent.depth {
-            for ky in 0..window.kernel.0 {
-                for kx in 0..window.kernel.1 {
-                    let column = kx * window.dilation.1;
-                    let group = ky * chunks + column / T::GROUP;
-                    let at =
-                        o / LANES * brick + group * lane_weights + o % LANES * T::GROUP + column % T::GROUP;
-                    self.weights[at] = T::weight(weights.channels(o, ky, kx)[0])?;
-                }
-            }
-        }
-        Some(())
+        })
     }
 
     /// What it is, for reports.
@@ -216,9 +164,9 @@ impl<T: StagedElement> Convolver<T> {
         self.stage.elements()
     }
 
-    /// Bytes of packed weights.
-    pub(super) fn weight_bytes(&self) -> usize {
-        std::mem::size_of_val(self.weights.as_slice())
+    /// The packed weights, which other convolutions may share.
+    pub(super) fn packed(&self) -> &Arc<Packed<T>> {
+        &self.packed
     }
 
     pub(super) fn run(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
@@ -265,7 +213,7 @@ impl<T: StagedElement> Convolver<T> {
 
     /// The results of some pixels: block, pixel, lane.
     fn compute(&self, isa: Isa, staged: &[T], pixels: &[usize], results: Results<'_>) {
-        let (segments, weights, requant) = (&self.segments, &self.weights, &self.requant);
+        let (segments, weights, requant) = (&self.segments, &self.packed.weights, &self.requant);
         let clamp = self.output.clamp;
         if self.depthwise {
             let brick = self.stage.columns * LANES;

@@ -9,6 +9,7 @@ mod convolution;
 mod kernels;
 mod map_bytes;
 mod output;
+mod packed;
 mod plan;
 mod pooling;
 mod provenance;

@@ -1,27 +1,31 @@
 //! A program made ready to run many times.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use ethosu_isa::{ElementSize, Upscale};
 
 use super::binary::Binary;
 use super::convolution::Convolver;
-use super::kernels::Isa;
+use super::kernels::{Element, Isa};
 use super::map_bytes::ByteMap;
 use super::output::Output;
+use super::packed::Packed;
 use super::pooling::Pool;
-use super::provenance::Provenance;
+use super::provenance::{Constant, Provenance};
 use super::scratch::Scratch;
 use super::stage::Stage;
 use crate::map::{Extent, FeatureMap};
 use crate::memory::{Memory, Shape};
 use crate::operation::{
     Convolution, ConvolutionScale, Dma, Elementwise, Function, Kernel, Operand, Operation, PoolFunction,
-    Pooling, Results, Target, Window,
+    Pooling, Results, Target, WeightEncoding, Window,
 };
 use crate::program::{Limits, Program, Step};
 use crate::reference;
 use crate::stop::{Cause, Stop};
 use crate::table::TableMemory;
-use crate::weights::{ChannelScale, Weights};
+use crate::weights::{ChannelScale, Order, Weights};
 
 /// A step as it will be run.
 #[derive(Debug, Clone)]
@@ -87,7 +91,13 @@ impl Plan {
         let mut memory = memory.clone();
         memory.prepare_chain(program.chain_bytes());
         let memory = &memory;
-        let mut planner = Planner { memory, isa, known: Provenance::new(memory), tables: program.tables() };
+        let mut planner = Planner {
+            memory,
+            isa,
+            known: Provenance::new(memory),
+            tables: program.tables(),
+            caches: Caches::default(),
+        };
         let steps = program.steps().iter().map(|step| planner.step(step)).collect();
         Self {
             isa,
@@ -157,13 +167,22 @@ impl Plan {
         (self.steps.len() - plain, plain)
     }
 
-    /// Bytes of decoded weights that the plan holds.
+    /// Bytes of decoded weights that the plan holds; those that operations share count once.
     pub fn weight_bytes(&self) -> usize {
+        let mut seen = HashSet::new();
         self.steps
             .iter()
             .map(|step| match &step.action {
-                Action::ConvolveBytes(convolver) => convolver.weight_bytes(),
-                Action::ConvolveWords(convolver) => convolver.weight_bytes(),
+                Action::ConvolveBytes(convolver)
+                    if seen.insert(Arc::as_ptr(convolver.packed()).cast::<()>()) =>
+                {
+                    size_of_val(convolver.packed().weights.as_slice())
+                }
+                Action::ConvolveWords(convolver)
+                    if seen.insert(Arc::as_ptr(convolver.packed()).cast::<()>()) =>
+                {
+                    size_of_val(convolver.packed().weights.as_slice())
+                }
                 _ => 0,
             })
             .sum()
@@ -175,12 +194,48 @@ fn stage_limit() -> usize {
     2 * Limits::default().map_elements as usize
 }
 
+/// What decides a convolution's packed weights: where their bytes come from, and how they are arranged.
+#[derive(Debug, PartialEq, Eq)]
+struct WeightKey {
+    encoding: WeightEncoding,
+    sources: Vec<(Order, Constant)>,
+    dilation: usize,
+    depthwise: bool,
+}
+
+/// Weights packed already, or found not to fit.
+type Cache<T> = Vec<(WeightKey, Option<Arc<Packed<T>>>)>;
+
+#[derive(Default)]
+struct Caches {
+    bytes: Cache<u8>,
+    words: Cache<i16>,
+}
+
+/// An element type that has a cache.
+trait Cached: Element {
+    fn cache(caches: &mut Caches) -> &mut Cache<Self>;
+}
+
+impl Cached for u8 {
+    fn cache(caches: &mut Caches) -> &mut Cache<u8> {
+        &mut caches.bytes
+    }
+}
+
+impl Cached for i16 {
+    fn cache(caches: &mut Caches) -> &mut Cache<i16> {
+        &mut caches.words
+    }
+}
+
 struct Planner<'a> {
     memory: &'a Memory,
     isa: Isa,
     known: Provenance<'a>,
     /// The tables as far as they are known before a run.
     tables: TableMemory,
+    caches: Caches,
 }
 
 impl Planner<'_> {
@@ -191,7 +246,7 @@ impl Planner<'_> {
     }
 
     /// The faster form of an operation, if there is one and it can't fail.
-    fn action(&self, operation: &Operation) -> Option<Action> {
+    fn action(&mut self, operation: &Operation) -> Option<Action> {
         match operation {
             Operation::Convolution(convolution) => self.convolution(convolution),
             Operation::Pooling(pooling) => self.pooling(pooling),
@@ -275,31 +330,52 @@ impl Planner<'_> {
         all.get(constant.bytes).ok_or_else(unknown)
     }
 
-    fn convolution(&self, convolution: &Convolution) -> Option<Action> {
+    fn convolution(&mut self, convolution: &Convolution) -> Option<Action> {
         let window = &convolution.window;
         let output = self.window_output(window)?;
         let Kernel::Streams { .. } = convolution.kernel else { return None };
         let ConvolutionScale::PerChannel { region, format, rounding, ref streams } = convolution.scale else {
             return None;
         };
-        let weights = Weights::decode(convolution, |region, stream| {
-            self.constant(region, stream.base, stream.length as usize)
-        })
-        .ok()?;
         let channels = window.results.extent.depth;
         let scales = ChannelScale::decode(channels, format, rounding, streams, |stream, bytes| {
             self.constant(region, stream.base, bytes)
         })
         .ok()?;
         let limit = stage_limit();
-        if self.isa.likes_bytes()
-            && window.ifm.element == ElementSize::Bits8
-            && let Some(convolver) = Convolver::new(convolution, &weights, &scales, output.clone(), limit)
+        let bytes = self.isa.likes_bytes() && window.ifm.element == ElementSize::Bits8;
+        if bytes
+            && let Some(packed) = self.packed::<u8>(convolution)
+            && let Some(convolver) = Convolver::new(convolution, packed, &scales, output.clone(), limit)
         {
             return Some(Action::ConvolveBytes(Box::new(convolver)));
         }
-        let convolver = Convolver::new(convolution, &weights, &scales, output, limit)?;
-        Some(Action::ConvolveWords(Box::new(convolver)))
+        let packed = self.packed::<i16>(convolution)?;
+        Some(Action::ConvolveWords(Box::new(Convolver::new(convolution, packed, &scales, output, limit)?)))
+    }
+
+    /// A convolution's weights for kernels of a type. Operations that read the same ones, as those of a network unrolled over
+    /// time do, share them.
+    fn packed<T: Cached>(&mut self, convolution: &Convolution) -> Option<Arc<Packed<T>>> {
+        let Kernel::Streams { region, encoding, ref streams } = convolution.kernel else { return None };
+        let mut sources = Vec::with_capacity(streams.len());
+        for stream in streams {
+            let start = usize::try_from(stream.base).ok()?;
+            let bytes = start..start.checked_add(stream.length as usize)?;
+            sources.push((stream.order, self.known.constant(region, bytes)?));
+        }
+        let window = &convolution.window;
+        let key =
+            WeightKey { encoding, sources, dilation: window.dilation.1, depthwise: convolution.depthwise };
+        if let Some((_, packed)) = T::cache(&mut self.caches).iter().find(|(known, _)| *known == key) {
+            return packed.clone();
+        }
+        let weights = Weights::decode(convolution, |region, stream| {
+            self.constant(region, stream.base, stream.length as usize)
+        });
+        let packed = weights.ok().and_then(|weights| Packed::new(convolution, &weights)).map(Arc::new);
+        T::cache(&mut self.caches).push((key, packed.clone()));
+        packed
     }
 
     fn pooling(&self, pooling: &Pooling) -> Option<Action> {

@@ -11,6 +11,7 @@ pub(crate) use u85::FrontEnd85;
 
 use ethosu_isa::{Command, ElementSize, KernelStride};
 
+use crate::clock::Schedule;
 use crate::map::{Extent, FeatureMap};
 use crate::operation::{Operation, Results, Window};
 use crate::stop::Cause;
@@ -19,6 +20,9 @@ use crate::stop::Cause;
 pub(crate) trait FrontEnd {
     /// The operation that a command starts; `None` if it sets a register or changes no value.
     fn command(&mut self, command: &Command) -> Result<Option<Operation>, Cause>;
+
+    /// What the registers say about how the operation that was just started is carried out.
+    fn schedule(&self) -> Schedule;
 
     /// Bytes that each chain buffer needs.
     fn chain_bytes(&self) -> [usize; 8] {

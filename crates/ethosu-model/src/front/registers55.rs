@@ -1,11 +1,15 @@
 //! The registers of U55 and U65 that an operation consults.
 
 use ethosu_isa::{
-    AccFormat, Activation, Command, DmaRegion, Ifm2Broadcast, Ifm2Precision, IfmPrecision, KernelStride,
-    OfmPrecision, ParallelMode, ScaleShift, Upscale,
+    AccFormat, Activation, ActivationFunction, Command, DmaRegion, ElementSize, Ifm2Broadcast, Ifm2Precision,
+    IfmPrecision, KernelStride, OfmPrecision, ParallelMode, ScaleShift, Upscale,
 };
 
+use super::plus_one;
 use super::registers::{Register, registers};
+use super::signed_16;
+use crate::clock::{self, Schedule};
+use crate::map::Extent;
 
 registers! {
     ifm_pad_top: u8 = IfmPadTop, "IFM_PAD_TOP";
@@ -95,4 +99,56 @@ registers! {
     weight1_length: u32 = Weight1Length, "WEIGHT1_LENGTH";
     scale1_base: u64 = Scale1Base, "SCALE1_BASE";
     scale1_length: u32 = Scale1Length, "SCALE1_LENGTH";
+}
+
+impl Registers {
+    /// How the operation that they describe is carried out.
+    pub(super) fn schedule(&self) -> Schedule {
+        Schedule {
+            block: self.block(),
+            microblock: None,
+            wide_accumulators: self.acc_format.peek() == Some(AccFormat::Int40),
+            part_kernel_first: self.kernel_stride.peek().is_some_and(|stride| stride.part_kernel_first),
+            sparse_weights: false,
+            activation: self.activation_class(),
+            scale_bytes: [&self.scale_length, &self.scale1_length].map(|length| length.peek().unwrap_or(0)),
+            banks: [&self.ifm_ib_end, &self.ifm2_ib_start, &self.ab_start].map(Register::peek),
+            block_dependency: self.blockdep.peek(),
+            parallel: self.parallel_mode.peek() == Some(ParallelMode::DualCoreDepth),
+            ..Schedule::default()
+        }
+    }
+
+    fn block(&self) -> Option<Extent> {
+        Some(Extent {
+            height: usize::from(self.ofm_blk_height_m1.peek()?) + 1,
+            width: usize::from(self.ofm_blk_width_m1.peek()?) + 1,
+            depth: plus_one(self.ofm_blk_depth_m1.peek()?),
+        })
+    }
+
+    fn activation_class(&self) -> clock::Activation {
+        let (Some(activation), Some(precision)) = (self.activation.peek(), self.ofm_precision.peek()) else {
+            return clock::Activation::None;
+        };
+        if activation.function != ActivationFunction::None {
+            return clock::Activation::Table;
+        }
+        let (Some(low), Some(high)) = (self.activation_min.peek(), self.activation_max.peek()) else {
+            return clock::Activation::None;
+        };
+        let bits = match precision.size {
+            ElementSize::Bits8 => 8,
+            ElementSize::Bits16 => 16,
+            // Wider values aren't clamped.
+            ElementSize::Bits32 | ElementSize::Bits64 => return clock::Activation::None,
+        };
+        let lowest = if precision.signed { -(1i64 << (bits - 1)) } else { 0 };
+        let bounds = (signed_16(low, precision.signed), signed_16(high, precision.signed));
+        if bounds == (lowest, lowest + (1 << bits) - 1) {
+            clock::Activation::None
+        } else {
+            clock::Activation::Clamp
+        }
+    }
 }

@@ -1,11 +1,15 @@
 //! The registers of U85 that an operation consults.
 
 use ethosu_isa::{
-    AccFormat85, Activation85, Broadcast85, Command, DmaDestination85, DmaSource85, IfmPrecision85,
-    IfmScale85, KernelStride, OfmPrecision85, OfmScale85, ResizeStep85, Upscale, WeightFormat85,
+    AccFormat85, Accelerator, Accumulator85, Activation85, Broadcast85, Command, DmaDestination85,
+    DmaSource85, IfmPrecision85, IfmScale85, KernelStride, OfmPrecision85, OfmScale85, ResizeStep85, Upscale,
+    WeightFormat85,
 };
 
+use super::plus_one;
 use super::registers::{Register, registers};
+use crate::clock::Schedule;
+use crate::map::Extent;
 
 registers! {
     ifm_pad_top: u8 = IfmPadTop, "IFM_PAD_TOP";
@@ -107,4 +111,29 @@ registers! {
     ifm2_stride_x: i64 = Ifm2StrideX, "IFM2_STRIDE_X";
     ifm2_stride_y: i64 = Ifm2StrideY, "IFM2_STRIDE_Y";
     ifm2_stride_c: i64 = Ifm2StrideC, "IFM2_STRIDE_C";
+}
+
+impl Registers {
+    /// How the operation that they describe is carried out.
+    pub(super) fn schedule(&self, accelerator: Accelerator) -> Schedule {
+        let accumulators = self.acc_format.peek();
+        Schedule {
+            block: self.block(),
+            microblock: accumulators.and_then(|format| accelerator.ofm_ublock_for(format.microblock)),
+            wide_accumulators: accumulators.is_some_and(|format| format.format == Accumulator85::Int48),
+            part_kernel_first: self.kernel_stride.peek().is_some_and(|stride| stride.part_kernel_first),
+            sparse_weights: self.weight_format.peek().is_some_and(|format| format.sparse),
+            scale_bytes: [self.scale_length.peek().unwrap_or(0), 0],
+            block_dependency: self.blockdep.peek(),
+            ..Schedule::default()
+        }
+    }
+
+    fn block(&self) -> Option<Extent> {
+        Some(Extent {
+            height: usize::from(self.ofm_blk_height_m1.peek()?) + 1,
+            width: usize::from(self.ofm_blk_width_m1.peek()?) + 1,
+            depth: plus_one(self.ofm_blk_depth_m1.peek()?),
+        })
+    }
 }

@@ -7,6 +7,7 @@ use ethosu_isa::{
 
 use super::registers55::Registers;
 use super::{FrontEnd, Placement, feature_map, input, plus_one, signed_16};
+use crate::clock::Schedule;
 use crate::map::{Axes, Extent, FeatureMap, Flip};
 use crate::operation::{
     Convolution, ConvolutionScale, Dma, Elementwise, Function, Kernel, Operand, Operation, PoolFunction,
@@ -25,6 +26,10 @@ pub(crate) struct FrontEnd55 {
 }
 
 impl FrontEnd for FrontEnd55 {
+    fn schedule(&self) -> Schedule {
+        self.registers.schedule()
+    }
+
     fn command(&mut self, command: &Command) -> Result<Option<Operation>, Cause> {
         Ok(Some(match *command {
             Command::Conv => Operation::Convolution(self.convolution(false)?),

@@ -9,6 +9,7 @@ use ethosu_isa::{
 use super::registers85::Registers;
 use super::u55::check_reduce_sum;
 use super::{FrontEnd, Placement, feature_map, input, plus_one, signed_16};
+use crate::clock::Schedule;
 use crate::map::{Axes, Extent, FeatureMap, Flip};
 use crate::memory::CHAIN_REGION;
 use crate::operation::{
@@ -44,6 +45,10 @@ enum Input {
 }
 
 impl FrontEnd for FrontEnd85 {
+    fn schedule(&self) -> Schedule {
+        self.registers.schedule(self.accelerator)
+    }
+
     fn command(&mut self, command: &Command) -> Result<Option<Operation>, Cause> {
         let operation = match *command {
             Command::Conv85(conv) => Operation::Convolution(self.convolution(false, conv.weights_from_ifm2)?),
