@@ -72,6 +72,14 @@ fn it_is_installed_once_and_repaired_when_damaged() {
     assert!(status.installed);
     assert_eq!((status.python.as_deref(), status.vela.unwrap().version()), (Some("3.12.1"), "5.2.0"));
 
+    // Where the lock can't be had because nothing can be written, what is there is used all the same. (Root may write
+    // everywhere, so a folder stands in the lock's place.)
+    let lock = toolchain.folder().with_extension("lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    toolchain.ensure(&mut Silent).unwrap();
+    fs::remove_dir(&lock).unwrap();
+
     // Its Python goes away, as when the system replaces one version by another.
     fs::remove_file(toolchain.folder().join("bin/python")).unwrap();
     assert!(!toolchain.status().installed);

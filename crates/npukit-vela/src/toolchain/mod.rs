@@ -94,7 +94,7 @@ pub struct Environment {
     marker: Marker,
     vela: Vela,
     /// Holds a shared lock as long as it is open.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 /// What there is, without changing anything.
@@ -173,7 +173,14 @@ impl Toolchain {
     pub fn ensure(&self, progress: &mut dyn Progress) -> Result<Environment, ToolchainError> {
         let own = self.settings.vela.as_deref().map(Vela::own).transpose()?;
         loop {
-            let lock = self.lock_file()?;
+            let lock = match self.lock_file() {
+                Ok(lock) => lock,
+                // Where nothing can be written, as in an image that came with the toolchain, nobody replaces it either.
+                Err(error) => match self.marker() {
+                    Some(marker) => return Ok(self.environment(marker, own, None)),
+                    None => return Err(error),
+                },
+            };
             self.lock(
                 &lock,
                 Mode::Shared,
@@ -181,8 +188,7 @@ impl Toolchain {
                 progress,
             )?;
             if let Some(marker) = self.marker() {
-                let vela = own.unwrap_or_else(|| self.shipped_vela(&marker));
-                return Ok(Environment { folder: self.folder.clone(), marker, vela, _lock: lock });
+                return Ok(self.environment(marker, own, Some(lock)));
             }
             drop(lock);
             let lock = self.lock_file()?;
@@ -192,6 +198,11 @@ impl Toolchain {
                 self.make(progress)?;
             }
         }
+    }
+
+    fn environment(&self, marker: Marker, own: Option<Vela>, lock: Option<File>) -> Environment {
+        let vela = own.unwrap_or_else(|| self.shipped_vela(&marker));
+        Environment { folder: self.folder.clone(), marker, vela, _lock: lock }
     }
 
     /// Installs the environment. The caller holds the exclusive lock.
