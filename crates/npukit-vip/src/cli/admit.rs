@@ -23,8 +23,14 @@ pub struct AdmitArgs {
     /// Instead of a model one operator, such as conv2d, fc, batch_matmul, or ovxlib's own name.
     #[arg(long)]
     pub op: Option<String>,
-    /// An input of the operator: TYPE[:QUANT][@SCALE[,ZERO]|@FL][[DIMxDIM...]], such as u8:asym@0.02,128[16x1].
-    #[arg(long, requires = "op", value_name = "TENSOR")]
+    /// An input of the operator.
+    // Given as text: in a doc comment the brackets would be links.
+    #[arg(
+        long,
+        requires = "op",
+        value_name = "TENSOR",
+        help = "An input of the operator: TYPE[:QUANT][@SCALE[,ZERO]|@FL][[DIMxDIM...]], such as u8:asym@0.02,128[16x1]"
+    )]
     pub input: Vec<String>,
     /// Its weight.
     #[arg(long, requires = "op", value_name = "TENSOR")]

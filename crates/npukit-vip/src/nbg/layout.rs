@@ -133,6 +133,8 @@ pub(super) fn patch_record(version: u32) -> u32 {
     if version >= REGIONS_FROM { 40 } else { 28 }
 }
 
+/// The two sizes of an NN or TP command.
+pub(super) const COMMAND_BYTES: [u32; 2] = [128, 192];
 pub(super) const HW_INIT_RECORD: u32 = 12;
 pub(super) const PAIR_RECORD: u32 = 8;
 pub(super) const LAYER_PARAM_RECORD: u32 = 76;

@@ -283,13 +283,18 @@ impl Parser<'_> {
     }
 
     fn counts(&mut self, sections: &[Section], features: Option<FeatureWords>) -> Result<Counts, NbgError> {
-        let nn_record = features.and_then(|features| features.nn_command_bytes).unwrap_or(128);
-        let tp = &sections[section::TP];
-        // The longer TP command was met in one version only; a table that fits only the shorter one is of that.
-        let tp_record = match layout::tp_record(self.version) {
-            long if tp.size.is_multiple_of(long) => long,
-            _ => 128,
+        // The flags name the size of an NN command, the version that of a TP command; a table that isn't whole commands of
+        // that size may be of the other one.
+        let whole = |index: usize, named: u32| match sections[index].size {
+            size if size.is_multiple_of(named) => named,
+            size => {
+                *layout::COMMAND_BYTES.iter().find(|bytes| size.is_multiple_of(**bytes)).unwrap_or(&named)
+            }
         };
+        let nn_record =
+            whole(section::NN, features.and_then(|features| features.nn_command_bytes).unwrap_or(128));
+        let tp_record = whole(section::TP, layout::tp_record(self.version));
+        let tp = &sections[section::TP];
         let optional = |index: usize, record: u32| match sections.get(index) {
             Some(section) => self.records(section, record),
             None => Ok(0),
