@@ -21,6 +21,11 @@ WEIGHT_SUM_LIMIT = 8323072
 POSITIONS = 32
 LEAST_DEVIATION = 16.0
 
+#: Bounds of a multiplier: TFLite's kernels shift sums of 8-bit layers left in 32 bits, and int16 layers take no
+#: multiplier of 2**15 or more.
+LARGEST_SCALED = 2.0**28
+LARGEST_MULTIPLIER = 2.0**12
+
 #: Weight distributions; each leads the weight encoder to another of its modes.
 WEIGHTS = {"bell": 5, "uniform": 3, "sparse": 2, "few": 2, "extreme": 1, "single": 1, "zeros": 0.3}
 
@@ -87,8 +92,9 @@ def add_weights(
     if positions < POSITIONS:  # too few to tell a deviation from: look at the sample in other orders too
         spread += [accumulate(draw.permutation(x.sample.ravel()).reshape(x.shape), weights)
                    for _ in range(-(-POSITIONS // positions))]
-    means, deviations = simulate.deviations(np.concatenate([s.reshape(-1, channels) for s in spread]))
-    # Input that hardly varies would ask for a huge multiplier, under which the references overflow.
+    flat = np.concatenate([s.reshape(-1, channels) for s in spread])
+    means, deviations = simulate.deviations(flat)
+    # Input that hardly varies, or weights of 0, would ask for a multiplier under which the references overflow.
     magnitude = np.sqrt((np.moveaxis(weights, axis, 0).reshape(channels, -1) ** 2).sum(axis=1)) * x.power
     deviations = np.maximum(deviations, np.maximum(magnitude / 64, LEAST_DEVIATION))
     if p["per_channel"]:
@@ -97,6 +103,8 @@ def add_weights(
         multipliers = p["gain"] / deviations * np.array(uneven)
     else:
         multipliers = np.array([p["gain"] / (float(np.rint(deviations).sum()) / channels)])
+    limits = np.minimum(LARGEST_SCALED / (np.abs(flat).max(axis=0) + 16 * deviations), LARGEST_MULTIPLIER)
+    multipliers = np.minimum(multipliers, limits if p["per_channel"] else limits.min())
     scales = tuple(float32(m * p["scale"] / x.scale) for m in multipliers)
     require(all(1e-37 < s < 1e37 for s in scales), "weight scale outside float32")
     quant = Quant(scales, weight_zero_point, axis)
@@ -178,7 +186,7 @@ def draw_depthwise(draw: Draw, x: Tensor, product: str) -> Params:
     p = draw_window(draw, x.shape)
     multiplier = draw.integer(2, 8) if x.shape[3] == 1 and draw.chance(0.7) else 1
     p = {**p, "depth_multiplier": multiplier, **draw_weight_params(draw, x.dtype)}
-    if x.dtype == "int16":  # LiteRT takes no other bias here
+    if x.dtype == "int16":
         p["bias"] = "int64"
     return p
 
@@ -186,6 +194,7 @@ def draw_depthwise(draw: Draw, x: Tensor, product: str) -> Params:
 def apply_depthwise(net: Net, x: Tensor, p: Params) -> list[Tensor]:
     require(len(x.shape) == 4, "rank")
     require(max(p["stride"]) <= 3, "stride above 3")
+    require(x.dtype != "int16" or p["bias"] == "int64", "LiteRT takes no other bias here")
     n, h, w, c = x.shape
     size = [window_output(s, p["kernel"][i], p["stride"][i], p["dilation"][i], p["padding"])
             for i, s in enumerate((h, w))]
@@ -210,7 +219,7 @@ def draw_transpose_conv(draw: Draw, x: Tensor, product: str) -> Params:
     padding = draw.choice(["SAME", "VALID"])
     p = {"kernel": kernel, "stride": stride, "padding": padding, "channels": draw.choice(DEPTHS[:16]),
          **draw_weight_params(draw, x.dtype)}
-    if x.dtype == "int16":  # the references read 64-bit biases, whatever the tensor says
+    if x.dtype == "int16":
         p["bias"] = "int64"
     if draw.chance(0.1):
         p["bias"] = "none"
@@ -219,6 +228,7 @@ def draw_transpose_conv(draw: Draw, x: Tensor, product: str) -> Params:
 
 def apply_transpose_conv(net: Net, x: Tensor, p: Params) -> list[Tensor]:
     require(len(x.shape) == 4, "rank")
+    require(x.dtype != "int16" or p["bias"] != "int32", "the references read 64-bit biases, whatever the tensor says")
     n, h, w, c = x.shape
     stride, kernel = p["stride"], p["kernel"]
     if stride[0] != stride[1]:
