@@ -39,7 +39,7 @@ def _defect(layer: Params, params: Params, product: str) -> str | None:
     if op == "ARG_MAX" and layer["output"] == "int64" and product == "u65":
         return "ARG_MAX int64"  # in the default memory mode the output sticks out of its region
     if op == "UNIDIRECTIONAL_SEQUENCE_LSTM" and layer["time_major"] and shape[0] == 1 < shape[1]:
-        return "LSTM of one step, time major"  # time and batch are confused
+        return "LSTM of one step, time major"  # wrong, and on U65 and U85 outside its region
     if op in COMPARISONS and not layer["same_quant"] and dtype != "int32":
         return "comparison of different scales"  # scales are ignored
     return None

@@ -114,9 +114,9 @@ def apply_concatenation(net: Net, x: Tensor, p: Params) -> list[Tensor]:
         shape = [other["size"] if i == axis else n for i, n in enumerate(x.shape)]
         scale = x.scale
         if "scales" in p:
-            # Not too far from x, or nothing of the part is left. No power of two: it would give halves, which the
+            # Not too far from x, or nothing of the part is left. No simple ratio: it would give halves, which the
             # references and the NPU round differently.
-            scale = float32(min(max(p["scales"][index], x.scale / 7.3), x.scale * 7.3))
+            scale = float32(min(max(p["scales"][index], x.scale / 7.313), x.scale * 7.313))
         if other["kind"] == "input":
             parts.append(net.input(shape, x.dtype, scale, x.quant.zero_point))
         else:
