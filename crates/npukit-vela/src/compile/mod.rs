@@ -27,13 +27,13 @@ use std::process::Command;
 
 use npub::TensorKind;
 
-use crate::distil::{self, CpuOperator, DistilError, IoMode};
+use crate::distil::{self, CpuOperator, DistilError};
 use crate::process::{self, Finished, RunError};
 use crate::progress::Progress;
 use crate::tflite::Model;
 use crate::toolchain::Vela;
 
-pub use crate::distil::IoMode as Io;
+pub use crate::distil::IoMode;
 pub use error::CompileError;
 pub use options::{BuildOptions, Configuration, Optimise, OutputFormat};
 pub use prepare::{Prepared, prepare};

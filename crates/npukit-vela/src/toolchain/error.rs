@@ -110,7 +110,7 @@ impl ToolchainError {
                 "Set NPUKIT_CACHE to a folder on a local disk that npukit may write to.".to_owned()
             }
             Self::DiskFull { .. } => {
-                "The toolchain needs about 500 MB. Make room, or set NPUKIT_CACHE to a folder on another disk.".to_owned()
+                "The toolchain needs about 250 MB. Make room, or set NPUKIT_CACHE to a folder on another disk.".to_owned()
             }
             Self::NoPython { .. } => format!(
                 "Install Python {}.{} or newer, or name one with NPUKIT_PYTHON.",

@@ -50,7 +50,7 @@ pub(super) fn install(
     folder: &Path,
     progress: &mut dyn Progress,
 ) -> Result<(), ToolchainError> {
-    progress.step("installing the toolchain (Vela and the reference interpreters; once, about 70 MB)");
+    progress.step("installing the toolchain (Vela and the reference interpreters; once, about 45 MB)");
     let python = python::find(settings.python.as_deref())?;
     clear(cache, folder)?;
 
