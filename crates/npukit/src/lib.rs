@@ -1,4 +1,28 @@
-//! The npukit library facade.
+//! Compiles quantised `.tflite` networks for Arm Ethos-U NPUs, packs them into `.npub`, and proves on this machine that the
+//! compiled program computes bit for bit what the reference kernels compute.
+//!
+//! Run a compiled network:
+//!
+//! ```no_run
+//! use npukit::{Array, Dtype, Network};
+//!
+//! let network = Network::from_npub(&std::fs::read("digits.npub")?)?;
+//! let input = Array::new(Dtype::Int8, vec![1, 8, 8, 1], vec![0; 64])?;
+//! let outputs = network.session().run(&[input])?;
+//! println!("{:?} {:?}", network.outputs()[0].name, outputs[0].data());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * [`build`] compiles and packs; the toolchain it needs ([`Toolchain`]) installs itself on first need.
+//! * [`Network`] is a compiled network, [`Session`] the memory it runs in; an [`Engine`] does the work.
+//! * [`verify`] compares with the reference interpreters; [`draw`] makes the inputs, [`mod@batch`] reads the user's.
+//! * [`defects`] knows the operators that Vela compiles wrong.
+//! * [`MemoryBill`] says what a blob takes on the device, [`emit`] writes it as C or Rust source.
+//!
+//! The parts are crates of their own: [`npub`], [`ethosu_isa`], [`ethosu_model`] and [`npukit_vela`].
+//!
+//! # Features
+//! * `cli` (default): the program `npukit`. A library user leaves it out.
 #![forbid(unsafe_code)]
 
 pub mod batch;

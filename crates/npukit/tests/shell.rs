@@ -135,3 +135,21 @@ fn an_interrupted_build_leaves_what_was_there() {
     assert_eq!(std::fs::read(npukit.folder().join("d.npub")).unwrap(), b"before");
     assert_eq!(names(), before);
 }
+
+/// docs/cli.md has every option of the commands it describes, and no other.
+#[test]
+fn the_documentation_knows_the_options() {
+    let npukit = Npukit::new();
+    let text = std::fs::read_to_string(npukit_testkit::repository().join("docs/cli.md")).unwrap();
+    let options = |text: &str| -> std::collections::BTreeSet<String> {
+        let words = text.split(|c: char| !(c.is_ascii_lowercase() || c == '-'));
+        words.filter(|word| word.starts_with("--") && word.len() > 3).map(str::to_owned).collect()
+    };
+    let documented = options(&text);
+    let mut known = std::collections::BTreeSet::new();
+    for command in ["build", "verify", "run", "inspect", "disasm", "toolchain", "completions"] {
+        known.append(&mut options(&npukit.run(&[command, "--help"]).stdout));
+    }
+    known.remove("--help");
+    assert_eq!(documented, known);
+}

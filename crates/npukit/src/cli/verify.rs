@@ -281,6 +281,16 @@ impl Report {
     }
 }
 
+/// The end of an interpreter's words, cut; all of them are in `--json`.
+fn gist(reason: &str) -> String {
+    const SHOWN: usize = 120;
+    let last = reason.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason given");
+    match last.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &last[..end]),
+        None => last.to_owned(),
+    }
+}
+
 fn short(reference: &str) -> &'static str {
     if reference == "tflm" { "TFLM" } else { "LiteRT" }
 }
@@ -313,8 +323,12 @@ impl fmt::Display for Report {
             self.other(f, other)?;
         }
         for refusal in &self.refusals {
-            let reason = refusal.reason.lines().last().unwrap_or_default().trim();
-            writeln!(f, "  {} doesn't run this network: {reason}", short(refusal.reference))?;
+            writeln!(
+                f,
+                "  {} doesn't run this network: {}",
+                short(refusal.reference),
+                gist(&refusal.reason)
+            )?;
         }
         for note in &self.notes {
             writeln!(f, "  {}: {note}", heading("note"))?;
