@@ -132,7 +132,9 @@ impl<'n, 'd, B: Bus, T: Target, H: Hooks> Running<'n, 'd, B, T, H> {
         if status.is_over() {
             return Some(self.claim(status, None));
         }
-        if !status.has(Status::RUNNING) && self.npu.interference(&self.prepared).is_some() {
+        // It stands still and isn't at the end: somebody has reset it, or is about to.
+        let stands = !status.has(Status::RUNNING) && !status.has(Status::RESETTING);
+        if stands && self.npu.interference(&self.prepared).is_some() {
             return Some(self.claim(status, None));
         }
         None
@@ -163,9 +165,10 @@ impl<'n, 'd, B: Bus, T: Target, H: Hooks> Running<'n, 'd, B, T, H> {
         device.latch.clear_waker();
         device.clear_interrupt();
         let Record { status, qread, interrupt } = record;
-        let interference = self
-            .npu
-            .interference(&self.prepared)
+        // During a reset all registers read as zero.
+        let interference = (!device.status().has(Status::RESETTING))
+            .then(|| self.npu.interference(&self.prepared))
+            .flatten()
             .map(|(register, found, expected)| FaultKind::Interference { register, found, expected });
         let kind = interference.or_else(|| FaultKind::from_status(status)).or(failure);
         let result = match kind {

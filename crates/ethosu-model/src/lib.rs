@@ -20,6 +20,7 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod device;
 pub mod fast;
 mod front;
 mod map;

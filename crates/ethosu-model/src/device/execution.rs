@@ -140,9 +140,16 @@ struct Group {
     base: u64,
     /// The first one stands for all.
     regions: Vec<u8>,
+    /// How many bytes the commands reach.
+    bytes: usize,
     /// The bytes, where no command writes them and they decide how the job is planned.
     constant: Option<Arc<[u8]>>,
+    /// How often they have changed from one run to the next.
+    changes: u32,
 }
+
+/// A region whose bytes change this often from run to run isn't constant: planning for it anew would be for nothing.
+const MOST_CHANGES: u32 = 2;
 
 /// Bytes on their way into the model or back.
 #[derive(Debug)]
@@ -186,6 +193,7 @@ impl Execution {
             plan: None,
         };
         execution.check_places().map_err(|refusal| Outcome::Refused { refusal, offset: 0 })?;
+        execution.group();
         execution.bind();
         execution.stretches = execution.stretches(execution.accesses.len());
         Ok(execution)
@@ -250,35 +258,47 @@ impl Execution {
         at(access.range.start)..at(access.range.end)
     }
 
-    /// Gives the model's regions their sizes.
-    fn bind(&mut self) {
+    /// Finds out which regions there are.
+    fn group(&mut self) {
         for region in 0..REGIONS as u8 {
             if self.accesses.iter().flatten().any(|access| access.region == region) {
                 let base = self.registers.basep[usize::from(region)];
                 match self.groups.iter_mut().find(|group| group.base == base) {
                     Some(group) => group.regions.push(region),
-                    None => self.groups.push(Group { base, regions: vec![region], constant: None }),
+                    None => {
+                        let group =
+                            Group { base, regions: vec![region], bytes: 0, constant: None, changes: 0 };
+                        self.groups.push(group);
+                    }
                 }
             }
         }
         for group in &mut self.groups {
             let touched =
                 || self.accesses.iter().flatten().filter(|access| group.regions.contains(&access.region));
-            let end = touched().map(|access| access.range.end).max().unwrap_or(0) as usize;
-            // The planner decodes weights and tables ahead where nothing writes them. Inputs may differ each time.
+            group.bytes = touched().map(|access| access.range.end).max().unwrap_or(0) as usize;
+            // The planner decodes weights and tables ahead where nothing writes them.
             let decides = |access: &Access| {
                 matches!(access.channel, Channel::Weights | Channel::Scales | Channel::TransferRead)
             };
-            let bytes = vec![0; end];
             if touched().any(decides) && !touched().any(Access::writes) {
-                let bytes: Arc<[u8]> = bytes.into();
-                self.memory.bind_constant(group.regions[0], Arc::clone(&bytes));
-                group.constant = Some(bytes);
-            } else {
-                self.memory.bind_writable(group.regions[0], end);
+                group.constant = Some(vec![0; group.bytes].into());
+            }
+        }
+    }
+
+    /// Gives the model its regions.
+    fn bind(&mut self) {
+        self.memory = Memory::new();
+        self.plan = None;
+        for group in &self.groups {
+            let first = group.regions[0];
+            match &group.constant {
+                Some(bytes) => self.memory.bind_constant(first, Arc::clone(bytes)),
+                None => self.memory.bind_writable(first, group.bytes),
             }
             for &alias in &group.regions[1..] {
-                self.memory.bind_alias(alias, group.regions[0]);
+                self.memory.bind_alias(alias, first);
             }
         }
     }
@@ -375,41 +395,36 @@ impl Execution {
 
     /// Brings memory into the model.
     fn load(&mut self, memory: &dyn SystemMemory, stretches: &[Stretch]) {
+        let pieces = |index: usize, base: u64| {
+            stretches
+                .iter()
+                .filter(move |stretch| stretch.group == index && !stretch.written)
+                .flat_map(move |stretch| stretch.pieces(base, memory))
+        };
+        let read = |base: u64, piece: &Range<u64>, bytes: &mut [u8]| {
+            memory.read(base + piece.start, &mut bytes[piece.start as usize..piece.end as usize]);
+        };
+        let mut changed = false;
         for (index, group) in self.groups.iter_mut().enumerate() {
-            let mut changed = None;
-            let stretches = stretches.iter().filter(|stretch| stretch.group == index && !stretch.written);
-            let pieces = stretches.flat_map(|stretch| stretch.pieces(group.base, memory));
-            match &group.constant {
-                Some(bytes) => {
-                    let mut now = bytes.to_vec();
-                    for piece in pieces {
-                        memory.read(
-                            group.base + piece.start,
-                            &mut now[piece.start as usize..piece.end as usize],
-                        );
-                    }
-                    if now[..] != bytes[..] {
-                        changed = Some(now);
-                    }
-                }
-                None => {
-                    let Some(bytes) = self.memory.bytes_mut(group.regions[0]) else { continue };
-                    for piece in pieces {
-                        memory.read(
-                            group.base + piece.start,
-                            &mut bytes[piece.start as usize..piece.end as usize],
-                        );
-                    }
-                }
+            let Some(known) = &group.constant else { continue };
+            let mut now = known.to_vec();
+            for piece in pieces(index, group.base) {
+                read(group.base, &piece, &mut now);
             }
-            if let Some(bytes) = changed {
-                let bytes: Arc<[u8]> = bytes.into();
-                self.memory.bind_constant(group.regions[0], Arc::clone(&bytes));
-                for &alias in &group.regions[1..] {
-                    self.memory.bind_alias(alias, group.regions[0]);
+            if now[..] != known[..] {
+                changed = true;
+                group.changes += 1;
+                group.constant = (group.changes <= MOST_CHANGES).then(|| now.into());
+            }
+        }
+        if changed {
+            self.bind();
+        }
+        for (index, group) in self.groups.iter().enumerate() {
+            if let Some(bytes) = self.memory.bytes_mut(group.regions[0]) {
+                for piece in pieces(index, group.base) {
+                    read(group.base, &piece, bytes);
                 }
-                group.constant = Some(bytes);
-                self.plan = None;
             }
         }
     }
