@@ -192,8 +192,7 @@ pub(super) struct Pass {
     pub(super) flip: Flip,
     pub(super) y: Axis,
     pub(super) x: Axis,
-    /// How many rows or columns of the kernel's input stand for one that is stored: 1 or 2.
-    pub(super) upscale: usize,
+    pub(super) upscale: Upscale,
     /// The block of the output, not clipped.
     pub(super) block: Extent,
     /// The block of the input that feeds it, not clipped.
@@ -289,7 +288,7 @@ impl Pass {
             flip: results.flip,
             y: Axis::unit(extent.height),
             x: Axis::unit(extent.width),
-            upscale: 1,
+            upscale: Upscale::None,
             block,
             ifm_block: block,
             microblock,
@@ -308,7 +307,7 @@ impl Pass {
         let axis = |taps, stride, dilation, pad, size| Axis { taps, stride, dilation, pad, size };
         self.y = axis(window.kernel.0, window.stride.0, window.dilation.0, window.pad.0, window.height);
         self.x = axis(window.kernel.1, window.stride.1, window.dilation.1, window.pad.1, window.width);
-        self.upscale = if window.upscale == Upscale::None { 1 } else { 2 };
+        self.upscale = window.upscale;
         // Only depth-first convolutions have another order to be walked in.
         self.part_kernel_first &= self.kind == Kind::Convolution;
     }
@@ -344,10 +343,10 @@ impl Pass {
             (depth, Extent { height: height as usize, width: width as usize, depth: 1 })
         };
         // Of the upscalings only the nearest neighbour looks one element further.
-        let rounding = usize::from(self.is_nearest());
+        let rounding = usize::from(self.upscale == Upscale::Nearest);
         let covered = |outputs: usize, axis: &Axis| {
             let kernel = axis.dilated().min(SUB_KERNEL);
-            ((outputs - 1) * axis.stride + kernel + rounding).div_ceil(self.upscale)
+            ((outputs - 1) * axis.stride + kernel + rounding).div_ceil(self.upscaling())
         };
         Extent {
             height: covered(self.block.height, &self.y).next_multiple_of(unit.height),
@@ -356,9 +355,9 @@ impl Pass {
         }
     }
 
-    fn is_nearest(&self) -> bool {
-        // Zeros are only inserted for transposed convolutions; nothing else has weights and upscales.
-        self.upscale == 2 && self.weights.is_none()
+    /// Rows, and columns, of the kernel's input that stand for one that is stored.
+    pub(super) fn upscaling(&self) -> usize {
+        if self.upscale == Upscale::None { 1 } else { 2 }
     }
 
     /// The output block, clipped to the output.

@@ -2,6 +2,7 @@
 
 use ethosu_isa::{Accelerator, Product};
 
+use super::ClockError;
 use crate::memory::REGIONS;
 
 /// The kinds of AXI port. U55 and U65 have one of each; a U85 has one to four SRAM ports and one or two external ones.
@@ -193,6 +194,17 @@ impl System {
     /// The port in front of a region; `None` for the chain buffers inside a U85.
     pub(super) fn port(&self, region: u8) -> Option<Port> {
         self.regions.get(usize::from(region)).copied()
+    }
+
+    /// That every memory moves something.
+    pub(super) fn check(&self, product: Product) -> Result<(), ClockError> {
+        for port in Port::ALL {
+            let bytes_per_cycle = self.memory(port).bytes_per_cycle(product);
+            if !(bytes_per_cycle.is_finite() && bytes_per_cycle > 0.0) {
+                return Err(ClockError::Bandwidth { port, bytes_per_cycle });
+            }
+        }
+        Ok(())
     }
 
     /// The memory behind a port.

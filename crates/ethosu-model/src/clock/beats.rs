@@ -1,0 +1,419 @@
+//! Bus beats of a command, exactly: the data words that cross each port, whatever the timing.
+//!
+//! The rules were found by comparison with the published AXI counters of Arm's simulator of U55 and U65 (Corstone-300), all of
+//! which they meet; docs/clock.md names the source.
+
+use std::ops::{Add, AddAssign, Range};
+
+use ethosu_isa::Layout;
+
+use super::layer::Transfer;
+use super::pass::{Axis, Constants, Input, Machine, Pass, SUB_KERNEL};
+use super::system::{Port, System};
+use crate::map::{BRICK, Extent, FeatureMap};
+use crate::operation::Target;
+
+/// Input blocks that a unit holds at once. Where all channels fit into them they stay for the next output block in depth.
+const HELD_BLOCKS: usize = 2;
+
+/// Data words read and written through one kind of port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct PortBeats {
+    /// Read.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+}
+
+/// Data words by port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Beats {
+    /// AXI0 of U55 and U65, the SRAM ports of a U85.
+    pub axi0: PortBeats,
+    /// AXI1 of U55 and U65, the external ports of a U85.
+    pub axi1: PortBeats,
+}
+
+impl Beats {
+    /// Those of one kind of port.
+    pub const fn of(&self, port: Port) -> PortBeats {
+        match port {
+            Port::Axi0 => self.axi0,
+            Port::Axi1 => self.axi1,
+        }
+    }
+
+    fn port(&mut self, port: Port) -> &mut PortBeats {
+        match port {
+            Port::Axi0 => &mut self.axi0,
+            Port::Axi1 => &mut self.axi1,
+        }
+    }
+
+    pub(super) fn read(&mut self, port: Option<Port>, beats: u64) {
+        if let Some(port) = port {
+            let read = &mut self.port(port).read;
+            *read = read.saturating_add(beats);
+        }
+    }
+
+    fn write(&mut self, port: Option<Port>, beats: u64) {
+        if let Some(port) = port {
+            let written = &mut self.port(port).written;
+            *written = written.saturating_add(beats);
+        }
+    }
+}
+
+impl Add for Beats {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        for port in Port::ALL {
+            self.read(Some(port), other.of(port).read);
+            self.write(Some(port), other.of(port).written);
+        }
+        self
+    }
+}
+
+impl AddAssign for Beats {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// Beats of reading a command stream once.
+pub(super) fn of_commands(machine: &Machine, system: &System, bytes: usize) -> Beats {
+    let mut beats = Beats::default();
+    beats.read(Some(system.commands), (bytes as u64).div_ceil(machine.beat));
+    beats
+}
+
+/// Beats of a transfer. The table memory inside has no port.
+pub(super) fn of_transfer(machine: &Machine, system: &System, transfer: &Transfer) -> Beats {
+    let mut beats = Beats::default();
+    let words = transfer.bytes.div_ceil(machine.beat);
+    beats.read(system.port(transfer.source), words);
+    if let Target::Region(region) = transfer.target {
+        beats.write(system.port(region), words);
+    }
+    beats
+}
+
+/// Beats of a block command.
+pub(super) fn of_pass(machine: &Machine, system: &System, pass: &Pass) -> Beats {
+    let mut beats = Beats::default();
+    for input in pass.ifm.iter().chain(pass.ifm2.map()) {
+        // A map in the place of weights is read like an operand.
+        let windowed = pass.kind.uses_macs() && pass.ifm.as_ref() == Some(input);
+        let words = if windowed { window(machine, pass, input) } else { operand(machine, pass, input) };
+        beats.read(system.port(input.map.region), words);
+    }
+    let [rows, columns, _] = block_counts(pass.extent, pass.block);
+    for constants in [&pass.weights, &pass.scales].into_iter().flatten() {
+        let words = constant_words(machine, constants).saturating_mul((rows as u64).saturating_mul(columns as u64));
+        beats.read(system.port(constants.region), words);
+    }
+    beats.write(system.port(pass.ofm.region), output(machine, pass));
+    beats
+}
+
+fn constant_words(machine: &Machine, constants: &Constants) -> u64 {
+    constants.spans.iter().map(|(_, length)| length.div_ceil(machine.beat)).sum()
+}
+
+fn block_counts(extent: Extent, block: Extent) -> [usize; 3] {
+    [
+        extent.height.div_ceil(block.height),
+        extent.width.div_ceil(block.width),
+        extent.depth.div_ceil(block.depth),
+    ]
+}
+
+/// `0..size` in pieces.
+fn cut(size: usize, piece: usize) -> Vec<Range<usize>> {
+    (0..size).step_by(piece.max(1)).map(|start| start..size.min(start + piece)).collect()
+}
+
+/// What the output blocks along an axis read of the input, each piece of the kernel for itself.
+fn windows(axis: &Axis, outputs: usize, block: usize, upscaling: usize) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    for taps in cut(axis.taps, SUB_KERNEL) {
+        let first_tap = (taps.start * axis.dilation) as i64 - axis.pad;
+        let last_tap = ((taps.end - 1) * axis.dilation) as i64 - axis.pad;
+        for block in cut(outputs, block) {
+            let first = (block.start * axis.stride) as i64 + first_tap;
+            let end = ((block.end - 1) * axis.stride) as i64 + last_tap + 1;
+            let (first, end) = (first.max(0) as usize, end.min(axis.size).max(0) as usize);
+            let range = first / upscaling..end.div_ceil(upscaling);
+            if !range.is_empty() {
+                ranges.push(range);
+            }
+        }
+    }
+    ranges
+}
+
+/// Words of the input of a kernel.
+fn window(machine: &Machine, pass: &Pass, input: &Input) -> u64 {
+    let upscaling = pass.upscaling();
+    let rows = windows(&pass.y, pass.extent.height, pass.block.height, upscaling);
+    let columns = windows(&pass.x, pass.extent.width, pass.block.width, upscaling);
+    let deep = pass.kind.is_deep();
+    let channels = if deep {
+        cut(input.extent.depth, pass.ifm_block.depth)
+    } else {
+        cut(pass.extent.depth.min(input.extent.depth), pass.block.depth)
+    };
+    let whole_kernel = pass.y.taps <= SUB_KERNEL && pass.x.taps <= SUB_KERNEL;
+    let held = whole_kernel && channels.len() <= HELD_BLOCKS;
+    let times = if deep && !held { block_counts(pass.extent, pass.block)[2] } else { 1 };
+    words(machine, &input.map, &Blocks { rows, columns, channels }, Pieces::Runs).saturating_mul(times as u64)
+}
+
+/// Words of an element-wise operand: all of it once.
+fn operand(machine: &Machine, pass: &Pass, input: &Input) -> u64 {
+    words(machine, &input.map, &Blocks::of(input.extent, pass.block), Pieces::Runs)
+}
+
+/// Words of the output. Blocks deeper than a brick leave the unit in pieces of a brick's channels.
+fn output(machine: &Machine, pass: &Pass) -> u64 {
+    let mut blocks = Blocks::of(pass.stored, pass.axes.extent(pass.block));
+    let deep = blocks.channels.iter().any(|channels| channels.len() > BRICK);
+    if pass.ofm.layout == Layout::Nhwc && deep {
+        let (bricked, flat): (Vec<_>, Vec<_>) =
+            blocks.channels.into_iter().partition(|channels| channels.len() > BRICK);
+        let pieces = bricked
+            .into_iter()
+            .flat_map(|channels| cut(channels.len(), BRICK).into_iter().map(move |piece| {
+                channels.start + piece.start..channels.start + piece.end
+            }))
+            .collect();
+        let rest = Blocks { channels: flat, rows: blocks.rows.clone(), columns: blocks.columns.clone() };
+        blocks.channels = pieces;
+        return words(machine, &pass.ofm, &blocks, Pieces::Elements)
+            .saturating_add(words(machine, &pass.ofm, &rest, Pieces::Runs));
+    }
+    words(machine, &pass.ofm, &blocks, Pieces::Runs)
+}
+
+/// Blocks of a map: every range of rows with every range of columns and channels.
+struct Blocks {
+    rows: Vec<Range<usize>>,
+    columns: Vec<Range<usize>>,
+    channels: Vec<Range<usize>>,
+}
+
+impl Blocks {
+    fn of(extent: Extent, block: Extent) -> Self {
+        Self {
+            rows: cut(extent.height, block.height),
+            columns: cut(extent.width, block.width),
+            channels: cut(extent.depth, block.depth),
+        }
+    }
+}
+
+/// What is moved at once in NHWC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pieces {
+    /// A row of a block where its elements lie side by side, else an element.
+    Runs,
+    /// An element's channels.
+    Elements,
+}
+
+/// Words of a port that blocks of a map touch.
+fn words(machine: &Machine, map: &FeatureMap, blocks: &Blocks, pieces: Pieces) -> u64 {
+    let lengths = |ranges: &[Range<usize>]| ranges.iter().map(|range| range.len() as u64).sum::<u64>();
+    match map.layout {
+        Layout::Nhcwb16 => {
+            // Bricks are moved whole.
+            let bricks = |channels: &Range<usize>| channels.end.div_ceil(BRICK) - channels.start / BRICK;
+            let bricks: u64 = blocks.channels.iter().map(|channels| bricks(channels) as u64).sum();
+            let brick_words = (BRICK * map.element_bytes()) as u64 / machine.beat;
+            [lengths(&blocks.rows), lengths(&blocks.columns), bricks, brick_words]
+                .into_iter()
+                .fold(1, u64::saturating_mul)
+        }
+        Layout::Nhwc => {
+            let left = |range: &Range<usize>| range.start..range.end.min(map.width0);
+            let right = |range: &Range<usize>| range.start.max(map.width0)..range.end;
+            let sides: [(usize, &dyn Fn(&Range<usize>) -> Range<usize>); 2] = [(0, &left), (map.width0, &right)];
+            let mut total = 0u64;
+            for (first, side) in sides {
+                let columns: Vec<_> =
+                    blocks.columns.iter().map(side).filter(|range| !range.is_empty()).collect();
+                if !columns.is_empty() {
+                    let side = Side { map, first, beat: machine.beat as i64 };
+                    total = total.saturating_add(side.words(blocks, &columns, pieces));
+                }
+            }
+            total
+        }
+    }
+}
+
+/// The tiles on one side of an NHWC map.
+///
+/// How many words a run touches depends on where in a word it begins. Rows and columns are therefore counted by the place in a
+/// word that they begin at, which repeats after as many of them as a word has bytes.
+struct Side<'a> {
+    map: &'a FeatureMap,
+    /// Its first column.
+    first: usize,
+    beat: i64,
+}
+
+/// Words have at most this many bytes.
+const PLACES: usize = 16;
+
+impl Side<'_> {
+    fn words(&self, blocks: &Blocks, columns: &[Range<usize>], pieces: Pieces) -> u64 {
+        let element = self.map.element_bytes() as i64;
+        let rows = self.row_places(&blocks.rows);
+        let row_places = || (0i64..).zip(rows).filter(|&(_, count)| count > 0);
+        let mut total = 0u64;
+        for channels in &blocks.channels {
+            let bytes = channels.len() as i64 * element;
+            let channel = channels.start as i64 * element;
+            if pieces == Pieces::Runs && bytes == self.map.stride_x {
+                for column in columns {
+                    let start = (column.start - self.first) as i64 * self.map.stride_x + channel;
+                    for (place, count) in row_places() {
+                        let words = self.touched(place + start, column.len() as i64 * bytes);
+                        total = total.saturating_add(words.saturating_mul(count));
+                    }
+                }
+            } else {
+                let columns = self.column_places(columns);
+                for (column, column_count) in (0i64..).zip(columns).filter(|&(_, count)| count > 0) {
+                    for (row, count) in row_places() {
+                        let words = self.touched(row + column + channel, bytes);
+                        total = total.saturating_add(words.saturating_mul(count).saturating_mul(column_count));
+                    }
+                }
+            }
+        }
+        total
+    }
+
+    /// Words that `bytes` from a place on touch.
+    fn touched(&self, place: i64, bytes: i64) -> u64 {
+        ((place.rem_euclid(self.beat) + bytes + self.beat - 1) / self.beat) as u64
+    }
+
+    /// How many rows begin at each place of a word.
+    fn row_places(&self, rows: &[Range<usize>]) -> [u64; PLACES] {
+        let split = if self.first == 0 { self.map.height0 } else { self.map.height1 };
+        let mut places = [0u64; PLACES];
+        for row in rows {
+            for part in [row.start..row.end.min(split), row.start.max(split)..row.end] {
+                self.count(part, &mut places, |y| self.map.address(y, self.first, 0));
+            }
+        }
+        places
+    }
+
+    /// How many columns begin at each place, counted from the side's first.
+    fn column_places(&self, columns: &[Range<usize>]) -> [u64; PLACES] {
+        let mut places = [0u64; PLACES];
+        for column in columns {
+            self.count(column.clone(), &mut places, |x| (x - self.first) as i64 * self.map.stride_x);
+        }
+        places
+    }
+
+    fn count(&self, range: Range<usize>, places: &mut [u64; PLACES], address: impl Fn(usize) -> i64) {
+        let length = range.len();
+        for (index, position) in range.take(PLACES).enumerate() {
+            let alike = (length - index).div_ceil(PLACES) as u64;
+            let place = address(position).rem_euclid(self.beat) as usize;
+            places[place] = places[place].saturating_add(alike);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ethosu_isa::{Accelerator, ElementSize};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same, one byte after the other.
+    fn walked(beat: i64, map: &FeatureMap, blocks: &Blocks, pieces: Pieces) -> u64 {
+        let element = map.element_bytes() as i64;
+        let mut total = 0;
+        for y in blocks.rows.iter().cloned().flatten() {
+            for columns in &blocks.columns {
+                for channels in &blocks.channels {
+                    let mut last_byte = None;
+                    let mut last_word = None;
+                    for x in columns.clone() {
+                        let first = map.address(y, x, channels.start);
+                        let follows = last_byte == Some(first) && pieces == Pieces::Runs;
+                        if !follows {
+                            last_word = None;
+                        }
+                        for byte in first..first + channels.len() as i64 * element {
+                            if last_word != Some(byte.div_euclid(beat)) {
+                                total += 1;
+                                last_word = Some(byte.div_euclid(beat));
+                            }
+                        }
+                        last_byte = Some(first + channels.len() as i64 * element);
+                    }
+                }
+            }
+        }
+        total
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_those_of_a_walk_through_all_bytes(
+            extent in (1usize..12, 1usize..24, 1usize..40), block in (1usize..8, 1usize..8, 1usize..40),
+            base in 0u64..64, gap in 0i64..20, row_gap in 0i64..20, size in 0usize..3, wide in any::<bool>(),
+            height0 in 1usize..13, by_element in any::<bool>(),
+        ) {
+            let machine = Machine::new(if wide { Accelerator::U65_256 } else { Accelerator::U55_128 });
+            let element = [ElementSize::Bits8, ElementSize::Bits16, ElementSize::Bits32][size];
+            let extent = Extent { height: extent.0, width: extent.1, depth: extent.2 };
+            let block = Extent { height: block.0, width: block.1, depth: block.2 };
+            let stride_x = extent.depth as i64 * i64::from(element.bytes()) + gap;
+            let map = FeatureMap {
+                region: 1,
+                bases: [base, 0, base + 8888, 0],
+                width0: extent.width,
+                height0,
+                height1: height0,
+                stride_y: extent.width as i64 * stride_x + row_gap,
+                stride_x,
+                stride_c: 0,
+                element,
+                signed: true,
+                layout: Layout::Nhwc,
+                zero_point: 0,
+            };
+            let pieces = if by_element { Pieces::Elements } else { Pieces::Runs };
+            let blocks = Blocks::of(extent, block);
+            let expected = walked(machine.beat as i64, &map, &blocks, pieces);
+            prop_assert_eq!(words(&machine, &map, &blocks, pieces), expected);
+        }
+    }
+
+    #[test]
+    fn windows_are_clipped_to_the_input() {
+        // 3 taps, stride 2, one element of padding, 9 inputs, blocks of 2 of the 5 outputs.
+        let axis = Axis { taps: 3, stride: 2, dilation: 1, pad: 1, size: 9 };
+        assert_eq!(windows(&axis, 5, 2, 1), [0..4, 3..8, 7..9]);
+        // 10 taps are two kernels.
+        let axis = Axis { taps: 10, stride: 1, dilation: 1, pad: 0, size: 11 };
+        assert_eq!(windows(&axis, 2, 2, 1), [0..9, 8..11]);
+        // Each stored element stands for two.
+        let axis = Axis { taps: 3, stride: 1, dilation: 1, pad: 1, size: 8 };
+        assert_eq!(windows(&axis, 8, 4, 2), [0..3, 1..4]);
+    }
+}

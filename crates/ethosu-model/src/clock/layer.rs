@@ -1,0 +1,196 @@
+//! From commands back to the compiler's layers.
+//!
+//! A layer is one operator of the compiler's schedule. It may be cut in slices of its output's depth, each with weights of its
+//! own, and in stripes of its height; and before its first command there may be transfers of its weights or table.
+
+use super::ClockError;
+use super::pass::{Kind, Machine, Pass};
+use super::schedule::Activation;
+use crate::operation::{Dma, Operation, Target};
+use crate::program::Program;
+
+/// A transfer and the port-side facts of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Transfer {
+    pub(super) source: u8,
+    pub(super) target: Target,
+    pub(super) destination: u64,
+    pub(super) bytes: u64,
+}
+
+impl Transfer {
+    pub(super) fn new(dma: &Dma) -> Self {
+        let rows = (dma.rows as u64).saturating_mul(dma.planes as u64);
+        Self {
+            source: dma.source_region,
+            target: dma.target,
+            destination: dma.destination,
+            bytes: dma.length.saturating_mul(rows),
+        }
+    }
+
+    /// Whether it brings what lies at an address of a region.
+    fn brings(&self, region: u8, address: u64) -> bool {
+        self.target == Target::Region(region)
+            && address.checked_sub(self.destination).is_some_and(|offset| offset < self.bytes)
+    }
+}
+
+/// A command of a layer, with the transfers it waited for.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) pass: Pass,
+    pub(super) weights: Vec<Transfer>,
+    pub(super) tables: Vec<Transfer>,
+}
+
+/// A layer.
+#[derive(Debug, Clone)]
+pub(super) struct Layer {
+    /// Its number in the debug database, where that is known.
+    id: Option<u32>,
+    pub(super) pieces: Vec<Piece>,
+    /// Operations that take their input from it through a chain buffer (U85).
+    pub(super) chain: Vec<Pass>,
+}
+
+impl Layer {
+    pub(super) fn first(&self) -> &Piece {
+        &self.pieces[0]
+    }
+
+    pub(super) fn last(&self) -> &Piece {
+        &self.pieces[self.pieces.len() - 1]
+    }
+
+    /// All its commands.
+    pub(super) fn commands(&self) -> usize {
+        self.pieces.len() + self.chain.len()
+    }
+
+    /// Whether its pieces differ in depth, so that the last is a smaller one.
+    pub(super) fn is_sliced(&self) -> bool {
+        let same_rows = self.pieces.iter().all(|piece| {
+            let (a, b) = (piece.pass.extent, self.first().pass.extent);
+            (a.height, a.width) == (b.height, b.width)
+        });
+        let weights = |piece: &Piece| piece.pass.weights.clone();
+        let other_weights = self.pieces[1..]
+            .iter()
+            .any(|piece| weights(piece) != weights(self.first()) || !piece.weights.is_empty());
+        self.first().pass.weights.is_some() && same_rows && other_weights
+    }
+
+    /// The layer as one command.
+    pub(super) fn whole(&self) -> Pass {
+        let mut whole = self.first().pass.clone();
+        if self.pieces.len() == 1 {
+            return whole;
+        }
+        let sum = |of: &dyn Fn(&Pass) -> usize| self.pieces.iter().map(|piece| of(&piece.pass)).sum::<usize>();
+        if self.is_sliced() {
+            whole.extent.depth = sum(&|pass| pass.extent.depth);
+            if let (Kind::Depthwise, Some(ifm)) = (whole.kind, &mut whole.ifm) {
+                ifm.extent.depth = sum(&|pass| pass.ifm.map_or(0, |input| input.extent.depth));
+            }
+            for piece in &self.pieces[1..] {
+                let (weights, scales) = (&piece.pass.weights, &piece.pass.scales);
+                for (all, more) in [(&mut whole.weights, weights), (&mut whole.scales, scales)] {
+                    if let (Some(all), Some(more)) = (all, more) {
+                        all.spans.extend_from_slice(&more.spans);
+                    }
+                }
+            }
+        } else {
+            whole.extent.height = sum(&|pass| pass.extent.height);
+            if let Some(ifm) = &mut whole.ifm {
+                let rows = (whole.extent.height - 1) * whole.y.stride + 1;
+                ifm.extent.height = ifm.extent.height.max(rows);
+            }
+        }
+        whole
+    }
+}
+
+/// The layers of a program in the order of their first commands. Those that `layer_of` has no number for are found by likeness.
+pub(super) fn layers(
+    machine: &Machine,
+    program: &Program,
+    layer_of: &dyn Fn(usize) -> Option<u32>,
+) -> Result<Vec<Layer>, ClockError> {
+    let mut layers: Vec<Layer> = Vec::new();
+    let mut pending: Vec<Transfer> = Vec::new();
+    for step in program.steps() {
+        if let Operation::Dma(dma) = &step.operation {
+            pending.push(Transfer::new(dma));
+        }
+        let Some(pass) = Pass::new(machine, step)? else { continue };
+        if is_chained(&pass)
+            && let Some(layer) = layers.last_mut()
+        {
+            layer.chain.push(pass);
+            continue;
+        }
+        let weights = take(&mut pending, |transfer| brings_constants(transfer, &pass));
+        let tables = match pass.activation {
+            Activation::Table => take(&mut pending, |transfer| transfer.target == Target::Internal),
+            _ => Vec::new(),
+        };
+        let piece = Piece { pass, weights, tables };
+        let id = layer_of(step.offset);
+        let home = match id {
+            Some(_) if !piece.pass.permutes() => layers.iter_mut().rev().find(|layer| layer.id == id),
+            _ => layers.last_mut().filter(|layer| continues(&layer.last().pass, &piece.pass)),
+        };
+        match home {
+            Some(layer) => layer.pieces.push(piece),
+            None => layers.push(Layer { id, pieces: vec![piece], chain: Vec::new() }),
+        }
+    }
+    Ok(layers)
+}
+
+fn is_chained(pass: &Pass) -> bool {
+    pass.ifm.iter().chain(pass.ifm2.map()).any(|input| input.is_chained())
+}
+
+fn brings_constants(transfer: &Transfer, pass: &Pass) -> bool {
+    let Some(weights) = &pass.weights else { return false };
+    let scales = pass.scales.iter().flat_map(|scales| &scales.spans);
+    // Weights and scales are moved together, so both lie in the region that the weights are read from.
+    weights.spans.iter().chain(scales).any(|&(base, _)| transfer.brings(weights.region, base))
+}
+
+fn take(pending: &mut Vec<Transfer>, wanted: impl Fn(&Transfer) -> bool) -> Vec<Transfer> {
+    let (found, left) = pending.iter().partition(|transfer| wanted(transfer));
+    *pending = left;
+    found
+}
+
+/// Whether a command goes on with the layer of the one before, as far as the stream tells.
+fn continues(before: &Pass, pass: &Pass) -> bool {
+    if before.permutes() && pass.permutes() {
+        let strides = |pass: &Pass| {
+            let ifm = pass.ifm.map(|input| (input.map.stride_x, input.map.stride_y));
+            (pass.extent, pass.ofm.stride_x, pass.ofm.stride_y, ifm)
+        };
+        return strides(before) == strides(pass);
+    }
+    let inputs = |pass: &Pass| {
+        pass.ifm.map(|input| (input.map.bases[0], input.map.element, input.map.zero_point, input.extent.depth))
+    };
+    let outputs = |pass: &Pass| {
+        let ofm = pass.ofm;
+        (ofm.region, ofm.element, ofm.layout, ofm.zero_point, [ofm.stride_x, ofm.stride_y, ofm.stride_c])
+    };
+    let rows = |pass: &Pass| (pass.extent.height, pass.extent.width);
+    matches!(pass.kind, Kind::Convolution | Kind::Depthwise)
+        && before.kind == pass.kind
+        && (before.y, before.x, before.part_kernel_first) == (pass.y, pass.x, pass.part_kernel_first)
+        && before.activation == pass.activation
+        && inputs(before) == inputs(pass)
+        && outputs(before) == outputs(pass)
+        && rows(before) == rows(pass)
+        && before.ofm.bases[0] != pass.ofm.bases[0]
+}
+

@@ -1,0 +1,142 @@
+//! Feature maps on their way through a port, as Vela estimates them: bytes, inflated where bursts are short.
+//!
+//! The rules are those of Vela 5.2.0's `ethos_u55_performance.cpp` and `ethos_u85_performance.cpp`.
+
+use ethosu_isa::{Layout, Product};
+
+use super::pass::{Input, Machine, Pass, smaller};
+use super::rates::{Channel, Rates};
+use super::system::{Memory, System};
+use crate::map::{BRICK, Extent, FeatureMap};
+
+/// Longest run of a deep block that is written at once, in bytes.
+const LONGEST_WRITE: u64 = 64;
+
+/// Bytes over a bandwidth in whole cycles. Vela divides in single precision.
+pub(super) fn cycles(bytes: u64, bytes_per_cycle: f64) -> u64 {
+    (bytes as f32 / bytes_per_cycle as f32) as u64
+}
+
+/// Which way a map goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Read,
+    Write,
+}
+
+/// Bytes of `elements` of a map, made longer by the share of each burst that a run leaves unused.
+pub(super) fn inflated(
+    machine: &Machine,
+    way: Way,
+    memory: &Memory,
+    map: &FeatureMap,
+    bits: u64,
+    (block, extent): (Extent, Extent),
+    elements: u64,
+) -> u64 {
+    let element = bits / 8;
+    let (width, depth) = (block.width as u64, block.depth as u64);
+    let brick = BRICK as u64;
+    let cores = if way == Way::Write { machine.cores } else { 1 };
+    let run = match (map.layout, way) {
+        (Layout::Nhcwb16, _) if extent.width as u64 * element * brick == depth => element * width * depth,
+        (Layout::Nhcwb16, _) => brick * element * width * cores,
+        (Layout::Nhwc, way) => {
+            let whole = extent.depth as u64 * element == depth;
+            match way {
+                Way::Read if whole => element * width * depth,
+                Way::Read => element * depth,
+                Way::Write if whole && depth <= brick => element * width * depth,
+                Way::Write => LONGEST_WRITE.min(brick * element * cores).min(depth * element),
+            }
+        }
+    };
+    let burst = u64::from(memory.burst_bytes.max(1));
+    elements.saturating_mul(element).saturating_mul(burst) / burst.min(run).max(1)
+}
+
+/// Elements of an extent with whole bricks.
+pub(super) fn stored_elements(extent: Extent, layout: Layout) -> u64 {
+    let depth = stored_depth(extent.depth, layout);
+    Extent { depth, ..extent }.elements()
+}
+
+/// Channels with whole bricks.
+pub(super) fn stored_depth(depth: usize, layout: Layout) -> usize {
+    match layout {
+        Layout::Nhwc => depth,
+        Layout::Nhcwb16 => depth.next_multiple_of(BRICK),
+    }
+}
+
+/// Cycles to bring in one input block and to take out one output block, by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockTransfers {
+    pub(super) input: u64,
+    pub(super) output: u64,
+}
+
+impl BlockTransfers {
+    /// Those of a pass whose results end up in `ofm`, which is another map than its own in a chain.
+    pub(super) fn new(machine: &Machine, system: &System, pass: &Pass, ofm: &FeatureMap) -> Self {
+        let read = |input: &Input| {
+            let Some(port) = system.port(input.map.region) else { return 0 };
+            let memory = system.memory(port);
+            let elements = smaller(input.extent, pass.ifm_block).elements();
+            let shapes = (pass.ifm_block, input.extent);
+            let bytes = inflated(machine, Way::Read, memory, &input.map, pass.input_bits, shapes, elements);
+            u64::from(memory.read_latency) + cycles(bytes, memory.bytes_per_cycle(machine.product))
+        };
+        let output = system.port(ofm.region).map_or(0, |port| {
+            let memory = system.memory(port);
+            let bits = 8 * u64::from(ofm.element.bytes());
+            let elements = pass.clipped_block().elements();
+            let bytes = inflated(machine, Way::Write, memory, ofm, bits, (pass.block, pass.extent), elements);
+            u64::from(memory.write_latency) + cycles(bytes, memory.bytes_per_cycle(machine.product))
+        });
+        let inputs = pass.ifm.iter().chain(pass.ifm2.map());
+        Self { input: inputs.map(read).max().unwrap_or(0), output }
+    }
+}
+
+/// The share of a memory's bandwidth that a U85's channel can use: as many reads as its buffer, or the memory, has outstanding.
+pub(super) fn channel_bandwidth(machine: &Machine, memory: &Memory, channel: Channel) -> f64 {
+    /// Vela's allowances for bursts that aren't full and ports that aren't evenly used.
+    const EFFICIENCY: f64 = 0.8;
+    let bandwidth = memory.bytes_per_cycle(machine.product);
+    let Rates::U85(rates) = machine.rates else { return bandwidth };
+    let burst_words = f64::from((memory.burst_bytes / 16).max(1));
+    let (outstanding, latency, buffered) = match channel {
+        Channel::Write => (memory.max_writes, memory.write_latency, f64::INFINITY),
+        _ => {
+            let words = rates.buffered_words[channel as usize];
+            (memory.max_reads, memory.read_latency, f64::from(words) / burst_words)
+        }
+    };
+    if latency == 0 {
+        return bandwidth;
+    }
+    let transactions = buffered.min(f64::from(outstanding * memory.ports) * EFFICIENCY);
+    bandwidth.min(f64::from(memory.burst_bytes) * transactions / f64::from(latency) * EFFICIENCY)
+}
+
+/// Cycles of a copy from one memory to another.
+pub(super) fn copy(machine: &Machine, from: &Memory, to: &Memory, bytes: u64) -> u64 {
+    let (read, write) = match machine.product {
+        Product::U55 | Product::U65 => {
+            (from.bytes_per_cycle(machine.product), to.bytes_per_cycle(machine.product))
+        }
+        Product::U85 => {
+            (channel_bandwidth(machine, from, Channel::Transfer), channel_bandwidth(machine, to, Channel::Write))
+        }
+    };
+    let reading = cycles(bytes, read) + u64::from(from.read_latency);
+    let writing = cycles(bytes, write) + u64::from(to.write_latency);
+    reading.max(writing)
+}
+
+/// Cycles of a copy into the table memory, which takes a byte a cycle (Vela 5.2.0, `ethos_u55.cpp`).
+pub(super) fn copy_to_tables(machine: &Machine, from: &Memory, bytes: u64) -> u64 {
+    let reading = cycles(bytes, from.bytes_per_cycle(machine.product)) + u64::from(from.read_latency);
+    reading.max(bytes)
+}
