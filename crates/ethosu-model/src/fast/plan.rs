@@ -36,7 +36,7 @@ enum Action {
     Pool(Box<Pool>),
     Binary(Box<Binary>),
     /// By the reference engine: what no faster form exists for, and what will end in a [`Stop`].
-    Plain(Operation),
+    Plain(Box<Operation>),
 }
 
 impl Action {
@@ -162,7 +162,7 @@ impl Plan {
         let plain = self
             .steps
             .iter()
-            .filter(|step| matches!(step.action, Action::Plain(ref operation) if !matches!(operation, Operation::Dma(_))))
+            .filter(|step| matches!(step.action, Action::Plain(ref operation) if !matches!(**operation, Operation::Dma(_))))
             .count();
         (self.steps.len() - plain, plain)
     }
@@ -240,7 +240,8 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn step(&mut self, step: &Step) -> Planned {
-        let action = self.action(&step.operation).unwrap_or_else(|| Action::Plain(step.operation.clone()));
+        let action =
+            self.action(&step.operation).unwrap_or_else(|| Action::Plain(Box::new(step.operation.clone())));
         self.follow(&step.operation);
         Planned { offset: step.offset, name: step.operation.name(), action }
     }

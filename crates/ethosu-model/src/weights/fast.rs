@@ -55,9 +55,8 @@ mod tests {
 
     fn header(first: u8) -> Vec<u8> {
         let mut bits = vec![false; HEADER * 8];
-        for bit in 0..2 {
-            bits[bit] = first >> bit & 1 == 1;
-        }
+        bits[0] = first & 1 != 0;
+        bits[1] = first & 2 != 0;
         // Entry n stands for n, odd ones negative.
         for entry in 0..16 {
             let code = entry << 1 | entry & 1;
