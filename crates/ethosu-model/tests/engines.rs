@@ -173,8 +173,10 @@ fn mutate(fixture: &mut Fixture, mutation: &Mutation, pool: &[Vec<u8>]) {
     }
 }
 
-/// All fixtures, and all their commands.
-static FIXTURES: LazyLock<(Vec<(String, Fixture)>, Vec<Vec<u8>>)> = LazyLock::new(|| {
+/// All fixtures with their names, and all their commands.
+type Fixtures = (Vec<(String, Fixture)>, Vec<Vec<u8>>);
+
+static FIXTURES: LazyLock<Fixtures> = LazyLock::new(|| {
     let fixtures = fixtures();
     let pool = fixtures
         .iter()
