@@ -665,9 +665,15 @@ impl FrontEnd85 {
                 "indexed transfers go to regions",
             ));
         }
-        dma.row_strides = (r.dma0_src_stride0.get()?, r.dma0_dst_stride0.get()?);
+        // Of a single row only the indexed side's stride matters, and Vela doesn't set the other one.
+        let rows_follow = mode != DmaStride::D1;
+        let unused = i64::try_from(length).unwrap_or(i64::MAX);
+        dma.row_strides = (
+            if rows_follow || source.indexed { r.dma0_src_stride0.get()? } else { unused },
+            if rows_follow || destination.indexed { r.dma0_dst_stride0.get()? } else { unused },
+        );
         let mut skip = 0;
-        if mode != DmaStride::D1 {
+        if rows_follow {
             dma.rows = r.dma0_size0.get()?.into();
         }
         if mode == DmaStride::D3 {

@@ -40,7 +40,10 @@ pub fn from_vela_tflite(compiled: &[u8]) -> Result<Program, DistilError> {
     let io = if local { IoMode::Separate } else { IoMode::Arena };
     let places = Places::new(&model, graph, io, parts.scratch)?;
     let tensors = Table { model: &model, graph, operator, places: &places, entries: Vec::new() }.fill()?;
-    let fast = fast_scratch_of(graph, &parts, &places, payload.stream(), accelerator.product())?;
+    // The older core names the version, and the newer one doesn't.
+    let is_older_core = model.metadata.iter().any(|note| note.name == "vela_version");
+    let fast =
+        fast_scratch_of(graph, &parts, &places, payload.stream(), accelerator.product(), is_older_core)?;
     Ok(Program {
         accelerator,
         payload: payload.kind(),
@@ -130,12 +133,16 @@ fn fast_scratch_of(
     places: &Places,
     stream: &[u8],
     product: Product,
+    is_older_core: bool,
 ) -> Result<FastScratch, DistilError> {
     let scratch = bytes_of(graph, parts.scratch)?;
     let fast = bytes_of(graph, parts.fast_scratch)?;
-    // Vela's older core has a second tensor at the same place where the newer one names the same tensor twice.
+    // Vela's older core has a second tensor at the same place where the newer one names the same tensor twice. The newer
+    // one's may be alike by chance where they are different memories.
     let same = parts.scratch == parts.fast_scratch
-        || (scratch == fast && places.offsets.get(parts.scratch) == places.offsets.get(parts.fast_scratch));
+        || (is_older_core
+            && scratch == fast
+            && places.offsets.get(parts.scratch) == places.offsets.get(parts.fast_scratch));
     fast_scratch(stream, product, same, fast)
 }
 
