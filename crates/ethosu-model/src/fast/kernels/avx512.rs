@@ -124,6 +124,8 @@ impl Out {
 /// What a lane multiplies: four bytes or two 16-bit values.
 trait Dot: Copy {
     const GROUP: usize;
+    /// The byte order that turns pixels into groups.
+    const TAPS_TO_GROUPS: &'static [u8; 64];
     type Weight;
 
     /// Adds the dot product of each lane.
@@ -135,6 +137,7 @@ trait Dot: Copy {
 
 impl Dot for u8 {
     const GROUP: usize = 4;
+    const TAPS_TO_GROUPS: &'static [u8; 64] = &taps_to_groups(1);
     type Weight = i8;
 
     #[inline]
@@ -146,6 +149,7 @@ impl Dot for u8 {
 
 impl Dot for i16 {
     const GROUP: usize = 2;
+    const TAPS_TO_GROUPS: &'static [u8; 64] = &taps_to_groups(2);
     type Weight = i16;
 
     #[inline]
@@ -310,24 +314,37 @@ impl<T: Dot> Strip<'_, T> {
 #[repr(align(64))]
 struct Spilled([i32; LANES]);
 
-/// Byte `4 * lane + tap` comes from tap `tap` of lane `lane`: four pixels of sixteen channels become sixteen groups.
-const TAPS_TO_GROUPS: [u8; 64] = {
+/// Where the bytes of sixteen groups come from in a run of pixels of sixteen channels, each channel `size` bytes: pixel `tap` of a
+/// group's lane is its element `tap`.
+const fn taps_to_groups(size: usize) -> [u8; 64] {
     let mut order = [0; 64];
     let mut at = 0;
     while at < 64 {
-        order[at] = (at % 4 * 16 + at / 4) as u8;
+        let (lane, tap, byte) = (at / 4, at % 4 / size, at % size);
+        order[at] = ((tap * LANES + lane) * size + byte) as u8;
         at += 1;
     }
     order
-};
+}
 
 pub(super) fn depthwise_bytes(work: Depthwise<'_, u8, i8>) {
     assert!(available());
     // SAFETY: the instruction set is there, and `Depthwise::check` has passed.
     unsafe {
         match work.offsets.len() {
-            3 => depthwise::<3>(work),
-            _ => depthwise::<0>(work),
+            3 => depthwise::<u8, 3>(work),
+            _ => depthwise::<u8, 0>(work),
+        }
+    }
+}
+
+pub(super) fn depthwise_words(work: Depthwise<'_, i16, i16>) {
+    assert!(available());
+    // SAFETY: the instruction set is there, and `Depthwise::check` has passed.
+    unsafe {
+        match work.offsets.len() {
+            6 => depthwise::<i16, 6>(work),
+            _ => depthwise::<i16, 0>(work),
         }
     }
 }
@@ -337,12 +354,12 @@ pub(super) fn depthwise_bytes(work: Depthwise<'_, u8, i8>) {
 /// # Safety
 /// `Depthwise::check` must have passed.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")]
-unsafe fn depthwise<const K: usize>(mut work: Depthwise<'_, u8, i8>) {
+unsafe fn depthwise<T: Dot, const K: usize>(mut work: Depthwise<'_, T, T::Weight>) {
     let out = Out::new(&mut work.results);
     let clamp = Clamping::new(work.clamp);
     let groups = if K > 0 { K } else { work.offsets.len() };
     for (brick, requant) in work.requant.iter().enumerate() {
-        let weights = &work.weights[brick * groups * LANES * 4..];
+        let weights = &work.weights[brick * groups * LANES * T::GROUP..];
         let staged = &work.staged[brick * work.brick..];
         let offsets = &work.offsets[..groups];
         let strip = Taps { staged, offsets, weights, requant, clamp, out, first: brick * work.pixels.len() };
@@ -368,10 +385,10 @@ unsafe fn depthwise<const K: usize>(mut work: Depthwise<'_, u8, i8>) {
 }
 
 /// One brick of a depthwise convolution.
-struct Taps<'a> {
-    staged: &'a [u8],
+struct Taps<'a, T: Dot> {
+    staged: &'a [T],
     offsets: &'a [usize],
-    weights: &'a [i8],
+    weights: &'a [T::Weight],
     requant: &'a RequantBlock,
     clamp: Clamping,
     out: Out,
@@ -379,7 +396,7 @@ struct Taps<'a> {
     first: usize,
 }
 
-impl Taps<'_> {
+impl<T: Dot> Taps<'_, T> {
     /// `M` pixels, the first of them number `pixel`.
     ///
     /// # Safety
@@ -390,7 +407,7 @@ impl Taps<'_> {
         // SAFETY: 64 bytes, and sixteen 32-bit words.
         let (order, bias) = unsafe {
             (
-                _mm512_loadu_si512(TAPS_TO_GROUPS.as_ptr().cast()),
+                _mm512_loadu_si512(T::TAPS_TO_GROUPS.as_ptr().cast()),
                 _mm512_loadu_si512(self.requant.bias.as_ptr().cast()),
             )
         };
@@ -398,10 +415,10 @@ impl Taps<'_> {
         for (group, &offset) in self.offsets.iter().enumerate() {
             // SAFETY: `Depthwise::check` has found the windows of all pixels inside `staged`, and the weights.
             unsafe {
-                let weights = _mm512_loadu_si512(self.weights.as_ptr().add(group * LANES * 4).cast());
+                let weights = _mm512_loadu_si512(self.weights.as_ptr().add(group * LANES * T::GROUP).cast());
                 for (sum, base) in sums.iter_mut().zip(bases) {
                     let taps = _mm512_loadu_si512(self.staged.as_ptr().add(base + offset).cast());
-                    *sum = _mm512_dpbusd_epi32(*sum, _mm512_permutexvar_epi8(order, taps), weights);
+                    *sum = T::dot(*sum, _mm512_permutexvar_epi8(order, taps), weights);
                 }
             }
         }

@@ -247,7 +247,7 @@ impl Element for i16 {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => avx2::depthwise_words(work),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => portable::depthwise(work),
+            Isa::Avx512 => avx512::depthwise_words(work),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => neon::depthwise_words(work),
             Isa::Portable => portable::depthwise(work),
