@@ -13,7 +13,10 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(weights.len(), needed);
             // Nine bits, sign and magnitude.
             assert!(weights.iter().all(|weight| (-255..=255).contains(weight)));
-            assert_eq!(half.expect("a shorter decoding meets nothing more").as_slice(), &weights[..needed / 2]);
+            assert_eq!(
+                half.expect("a shorter decoding meets nothing more").as_slice(),
+                &weights[..needed / 2]
+            );
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
