@@ -93,7 +93,7 @@ fn commands(fixture: &Fixture) -> Vec<Range<usize>> {
 }
 
 /// Applies a mutation to whatever its numbers fall on. `pool` has the commands of all fixtures.
-fn mutate(fixture: &mut Fixture, mutation: &Mutation, pool: &Commands) {
+fn mutate(fixture: &mut Fixture, mutation: &Mutation, pool: &[Vec<u8>]) {
     let commands = commands(fixture);
     let of_length = |at: usize, bytes: usize| {
         let mut fitting = commands.iter().filter(|command| command.len() == bytes).cycle();
@@ -173,18 +173,10 @@ fn mutate(fixture: &mut Fixture, mutation: &Mutation, pool: &Commands) {
     }
 }
 
-<<<<<<< Updated upstream
 /// All fixtures with their names, and all their commands.
 type Fixtures = (Vec<(String, Fixture)>, Vec<Vec<u8>>);
 
 static FIXTURES: LazyLock<Fixtures> = LazyLock::new(|| {
-=======
-/// Commands, as their bytes.
-type Commands = Vec<Vec<u8>>;
-
-/// All fixtures, and all their commands.
-static FIXTURES: LazyLock<(Vec<(String, Fixture)>, Commands)> = LazyLock::new(|| {
->>>>>>> Stashed changes
     let fixtures = fixtures();
     let pool = fixtures
         .iter()
