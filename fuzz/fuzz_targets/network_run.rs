@@ -1,0 +1,52 @@
+//! Any bytes as a compiled network: read, and where it is one, run on both engines, which agree.
+//!
+//! Version, length and checksum are made right, so that the fuzzer gets to what is behind them. A program that asks for
+//! much work or memory is left alone: the limits against those are the model's and have targets of their own.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use npub::layout::{self, header};
+use npukit::{Engine, Network, draw};
+
+/// Multiply-accumulates, elements and bytes of one run.
+const WORK: u64 = 1 << 20;
+/// Bytes of arena and of inputs.
+const BYTES: u64 = 1 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    if data.len() < layout::HEADER_BYTES {
+        let _ = Network::from_npub(data);
+        return;
+    }
+    let mut blob = data.to_vec();
+    let checksum = npub::checksum(&blob[layout::HEADER_BYTES..]);
+    for (offset, word) in [
+        (header::MAGIC, layout::MAGIC),
+        (header::VERSION, layout::VERSION),
+        (header::TOTAL_BYTES, data.len() as u32),
+        (header::CHECKSUM, checksum),
+    ] {
+        blob[offset..offset + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    let Ok(parsed) = npub::Blob::parse(&blob) else { return };
+    if parsed.arena_bytes() > BYTES {
+        return;
+    }
+    let network = match Network::from_npub(&blob) {
+        Ok(network) => network,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    if network.program().work() > WORK || network.inputs().iter().any(|input| input.bytes() as u64 > BYTES) {
+        return;
+    }
+    let sequence = draw::inputs(network.inputs(), 2, 1);
+    let results = Engine::ALL.map(|engine| {
+        let mut session = network.session_on(engine);
+        session.scramble(7);
+        sequence.iter().map(|inputs| session.run(inputs).map_err(|error| error.to_string())).collect::<Vec<_>>()
+    });
+    assert_eq!(results[0], results[1], "the engines agree");
+});
