@@ -54,7 +54,14 @@ impl Operation {
             Self::Convolution(convolution) => {
                 let window = &convolution.window;
                 let inputs = if convolution.depthwise { 1 } else { window.ifm_extent.depth };
-                window.work(inputs).saturating_add(window.ifm_extent.elements())
+                // Weights are decoded even for a single result, and end markers make a stream longer than what it decodes to.
+                let weights = match &convolution.kernel {
+                    Kernel::Streams { streams, .. } => streams.iter().fold(0u64, |sum, stream| {
+                        sum.saturating_add(stream.length.into()).saturating_add(stream.order.elements())
+                    }),
+                    Kernel::Map(_) => 0,
+                };
+                window.work(inputs).saturating_add(window.ifm_extent.elements()).saturating_add(weights)
             }
             Self::Pooling(pooling) => {
                 let window = &pooling.window;
