@@ -93,7 +93,7 @@ impl<B, T: Target, H> Device<B, T, H> {
     }
 
     pub(crate) fn take(&self) -> bool {
-        !self.taken.swap(true, Ordering::AcqRel)
+        self.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     pub(crate) fn give_back(&self) {

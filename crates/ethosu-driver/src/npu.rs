@@ -343,6 +343,12 @@ impl<'d, B: Bus, T: Target, H: Hooks> DerefMut for Powered<'_, 'd, B, T, H> {
     }
 }
 
+impl<B: Bus, T: Target, H: Hooks> core::fmt::Debug for Powered<'_, '_, B, T, H> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Powered").field(&**self).finish()
+    }
+}
+
 impl<B: Bus, T: Target, H: Hooks> Drop for Powered<'_, '_, B, T, H> {
     fn drop(&mut self) {
         self.npu.stop_forgotten();

@@ -453,6 +453,12 @@ impl<'d, B: Bus, T: Target, H: Hooks> DerefMut for Pmu<'_, 'd, B, T, H> {
     }
 }
 
+impl<B: Bus, T: Target, H: Hooks> fmt::Debug for Pmu<'_, '_, B, T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pmu").field(&**self).finish()
+    }
+}
+
 impl<B: Bus, T: Target, H: Hooks> Drop for Pmu<'_, '_, B, T, H> {
     fn drop(&mut self) {
         self.npu.stop_forgotten();

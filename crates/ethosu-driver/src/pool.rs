@@ -142,6 +142,12 @@ struct Seat {
     waker: WakerCell,
 }
 
+impl Seat {
+    fn take(&self) -> bool {
+        self.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
 /// `N` NPUs, and room for `SEATS` tasks that wait for one. (More may wait; they then ask again and again.)
 ///
 /// Reserving and releasing take no lock. `W` is how threads that block wait for a release.
@@ -307,6 +313,12 @@ impl<'d, B: Bus, T: Target, H: Hooks> DerefMut for Reserved<'_, 'd, B, T, H> {
     }
 }
 
+impl<B: Bus, T: Target, H: Hooks> fmt::Debug for Reserved<'_, '_, B, T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reserved").field(&**self).finish()
+    }
+}
+
 impl<B: Bus, T: Target, H: Hooks> Drop for Reserved<'_, '_, B, T, H> {
     fn drop(&mut self) {
         // First the NPU becomes free, then everybody who waits looks again.
@@ -348,7 +360,7 @@ impl<'p, 'd, B: Bus, T: Target, H: Hooks, const N: usize, const SEATS: usize, W:
             return Poll::Ready(Err(error));
         }
         if this.seat.is_none() {
-            this.seat = this.pool.seats.iter().find(|seat| !seat.taken.swap(true, Ordering::AcqRel));
+            this.seat = this.pool.seats.iter().find(|seat| seat.take());
         }
         // First the waker, then the look: a release that comes after the look wakes.
         if let Some(seat) = this.seat {

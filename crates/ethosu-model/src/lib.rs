@@ -21,6 +21,7 @@
 
 pub mod clock;
 pub mod device;
+pub mod device;
 pub mod fast;
 mod front;
 mod map;
