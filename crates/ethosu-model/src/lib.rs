@@ -21,7 +21,6 @@
 
 pub mod clock;
 pub mod device;
-pub mod device;
 pub mod fast;
 mod front;
 mod map;
