@@ -85,29 +85,38 @@ impl fmt::Display for WeightFault {
 
 impl std::error::Error for WeightFault {}
 
-/// Bits, least significant first.
+/// Bits, least significant first; beyond the end zeros.
 struct Bits<'a> {
     bytes: &'a [u8],
     position: usize,
-    overrun: bool,
 }
 
 impl Bits<'_> {
-    /// The next `count` bits (at most 32); beyond the end zeros, which sets `overrun`.
-    fn take(&mut self, count: u32) -> u32 {
+    /// Bits that [`peek`](Self::peek) gives at least.
+    const PEEKED: u32 = 57;
+
+    /// What comes next.
+    fn peek(&self) -> u64 {
         let byte = self.position >> 3;
         let word = match self.bytes.get(byte..byte + 8) {
             Some(eight) => u64::from_le_bytes(eight.try_into().expect("eight bytes")),
-            None => {
-                let mut eight = [0; 8];
-                let rest = self.bytes.get(byte..).unwrap_or_default();
-                eight[..rest.len()].copy_from_slice(rest);
-                u64::from_le_bytes(eight)
-            }
+            None => self.last_word(byte),
         };
-        let value = (word >> (self.position & 7)) & ((1u64 << count) - 1);
+        word >> (self.position & 7)
+    }
+
+    #[cold]
+    fn last_word(&self, byte: usize) -> u64 {
+        let mut eight = [0; 8];
+        let rest = self.bytes.get(byte..).unwrap_or_default();
+        eight[..rest.len()].copy_from_slice(rest);
+        u64::from_le_bytes(eight)
+    }
+
+    /// The next `count` bits (at most 32).
+    fn take(&mut self, count: u32) -> u32 {
+        let value = self.peek() & ((1u64 << count) - 1);
         self.position += count as usize;
-        self.overrun |= self.position > self.bytes.len() * 8;
         value as u32
     }
 
@@ -118,13 +127,45 @@ impl Bits<'_> {
     fn at_end(&self) -> bool {
         self.position >= self.bytes.len() * 8
     }
+
+    /// Whether bits beyond the end have been taken.
+    fn overrun(&self) -> bool {
+        self.position > self.bytes.len() * 8
+    }
 }
 
 /// What stays from slice to slice.
 struct Palette {
-    entries: Vec<u32>,
+    /// Entries that were listed; symbols from there on are codes.
+    entries: usize,
     direct_offset: u32,
     bits: u32,
+    /// The weight of each symbol that stands for one.
+    weights: Vec<i16>,
+}
+
+/// Codes of nine bits: the magnitude and, lowest, the sign.
+const CODES: u32 = 1 << 9;
+
+impl Palette {
+    fn read(bits: &mut Bits<'_>) -> Self {
+        let direct_offset = bits.take(5);
+        let size = bits.take(5);
+        let width = bits.take(3) + 2;
+        let entries = if size > 0 { size + 1 } else { 0 };
+        let listed: Vec<u32> = (0..entries).map(|_| bits.take(width)).collect();
+        let weight = |code: u32| {
+            let magnitude = (code >> 1) as i16;
+            if code & 1 == 1 { -magnitude } else { magnitude }
+        };
+        let weights = listed.into_iter().chain(direct_offset..CODES).map(weight).collect();
+        Self { entries: entries as usize, direct_offset, bits: width, weights }
+    }
+
+    fn out_of_range(&self, symbol: usize, value: u32) -> WeightFault {
+        let code = value.wrapping_sub(self.entries as u32).wrapping_add(self.direct_offset);
+        WeightFault::WeightRange { symbol, code }
+    }
 }
 
 /// A weight stream's elements beyond which it can't possibly go: a bit of a zero run's unary part stands for at most
@@ -143,11 +184,13 @@ pub fn decode(bytes: &[u8], needed: usize) -> Result<Vec<i16>, WeightFault> {
     if needed > most_elements(bytes.len()) {
         return Err(WeightFault::Short { found: 0, needed });
     }
-    let mut bits = Bits { bytes, position: 0, overrun: false };
-    let mut weights = Vec::with_capacity(needed);
+    let mut bits = Bits { bytes, position: 0 };
+    let mut weights = vec![0; needed];
+    // Weights that are settled; what follows is zero, so that a run of zeros is a step.
+    let mut done = 0;
     let mut palette: Option<Palette> = None;
     let mut slice = Slice::default();
-    while weights.len() < needed {
+    while done < needed {
         let start = bits.position;
         let zero_divisor = bits.take(3);
         if zero_divisor == 7 {
@@ -155,7 +198,7 @@ pub fn decode(bytes: &[u8], needed: usize) -> Result<Vec<i16>, WeightFault> {
             bits.align();
             palette = None;
             if bits.at_end() {
-                return Err(WeightFault::Short { found: weights.len(), needed });
+                return Err(WeightFault::Short { found: done, needed });
             }
             continue;
         }
@@ -171,21 +214,17 @@ pub fn decode(bytes: &[u8], needed: usize) -> Result<Vec<i16>, WeightFault> {
             return Err(WeightFault::WeightDivisor { bit: start, found: divisor });
         }
         if new_palette {
-            let direct_offset = bits.take(5);
-            let size = bits.take(5);
-            let width = bits.take(3) + 2;
-            let entries = (0..if size > 0 { size + 1 } else { 0 }).map(|_| bits.take(width)).collect();
-            palette = Some(Palette { entries, direct_offset, bits: width });
+            palette = Some(Palette::read(&mut bits));
         }
-        if bits.overrun {
-            return Err(WeightFault::Short { found: weights.len(), needed });
+        if bits.overrun() {
+            return Err(WeightFault::Short { found: done, needed });
         }
         let palette = palette.as_ref().ok_or(WeightFault::NoPalette { bit: start })?;
         let uncompressed = divisor == 7;
         slice.header = SliceHeader {
             count,
             runs: if with_runs { Some((zero_divisor, count + usize::from(new_palette))) } else { None },
-            divisor: match (uncompressed, palette.entries.len()) {
+            divisor: match (uncompressed, palette.entries) {
                 (false, _) => divisor,
                 (true, 0) => palette.bits,
                 (true, entries) => usize::BITS - (entries - 1).leading_zeros(),
@@ -194,33 +233,21 @@ pub fn decode(bytes: &[u8], needed: usize) -> Result<Vec<i16>, WeightFault> {
             truncated,
         };
         slice.read(&mut bits);
-        if bits.overrun {
-            return Err(WeightFault::Short { found: weights.len(), needed });
+        if bits.overrun() {
+            return Err(WeightFault::Short { found: done, needed });
         }
         let mut runs = slice.runs.iter();
-        let mut zeros = |weights: &mut Vec<i16>| {
-            if let Some(&run) = runs.next() {
-                let run = (run as usize).min(needed - weights.len());
-                weights.resize(weights.len() + run, 0);
-            }
-        };
+        let mut run = || runs.next().map_or(0, |&run| run as usize);
         if new_palette {
-            zeros(&mut weights);
+            done = done.saturating_add(run()).min(needed);
         }
         for (symbol, &value) in slice.weights.iter().enumerate() {
-            if weights.len() == needed {
+            if done == needed {
                 break;
             }
-            let code = match palette.entries.get(value as usize) {
-                Some(&entry) => entry,
-                None => value - palette.entries.len() as u32 + palette.direct_offset,
-            };
-            if code > 0x1FF {
-                return Err(WeightFault::WeightRange { symbol, code });
-            }
-            let magnitude = (code >> 1) as i16;
-            weights.push(if code & 1 == 1 { -magnitude } else { magnitude });
-            zeros(&mut weights);
+            let weight = palette.weights.get(value as usize);
+            weights[done] = *weight.ok_or_else(|| palette.out_of_range(symbol, value))?;
+            done = (done + 1).saturating_add(run()).min(needed);
         }
     }
     Ok(weights)
@@ -246,6 +273,8 @@ struct Slice {
 }
 
 /// Unary parts of one chunk whose remainders come with the next.
+///
+/// What each bit means can't be foreseen, so they are taken apart without a branch.
 struct Quotients {
     values: [u32; 12],
     len: usize,
@@ -254,20 +283,58 @@ struct Quotients {
 impl Quotients {
     const NONE: Self = Self { values: [0; 12], len: 0 };
 
-    fn push(&mut self, value: u32) {
-        self.values[self.len] = value;
-        self.len += 1;
+    /// So many symbols that are nothing but remainders.
+    fn zeros(len: usize) -> Self {
+        Self { values: [0; 12], len }
+    }
+
+    /// The zero runs' form: as many ones as the quotient, then a zero. `carry` keeps what goes on in the next chunk.
+    fn runs(ones: u32, bits: u32, carry: &mut u32) -> Self {
+        let mut quotients = Self::NONE;
+        for index in 0..bits {
+            let one = ones >> index & 1;
+            *carry += one;
+            quotients.values[quotients.len] = *carry;
+            quotients.len += (1 - one) as usize;
+            *carry *= one;
+        }
+        quotients
+    }
+
+    /// The weights' form: 0 is nothing more, 10 is one more, 11 is two more and goes on (unless `truncated`). `first` has the first
+    /// bits of twelve of these, `second` the second bits of those that have one.
+    fn weights(first: u32, mut second: u32, truncated: bool, carry: &mut u32) -> Self {
+        let mut quotients = Self::NONE;
+        for index in 0..12 {
+            let one = first >> index & 1;
+            let two = one & second;
+            second >>= one;
+            *carry += one + two;
+            quotients.values[quotients.len] = *carry;
+            let goes_on = two & u32::from(!truncated);
+            quotients.len += (1 - goes_on) as usize;
+            *carry *= goes_on;
+        }
+        quotients
     }
 
     /// Reads the remainders and appends the symbols, as far as `limit` asks for them.
     fn finish(&self, bits: &mut Bits<'_>, divisor: u32, symbols: &mut Vec<u32>, limit: usize) {
-        for &quotient in &self.values[..self.len] {
-            if symbols.len() == limit {
-                break;
-            }
-            // A quotient grows by at most two a bit read, so it stays far below 2^32 for any stream that fits memory; a
-            // wrapped one would only be a wrong weight of a stream that is wrong already.
-            symbols.push((quotient << divisor).wrapping_add(bits.take(divisor)));
+        let count = self.len.min(limit - symbols.len());
+        // A divisor of more than nine bits doesn't exist, so at least six remainders come with one look.
+        let together = if divisor > 4 { 6 } else { 12 };
+        debug_assert!(together * divisor <= Bits::PEEKED);
+        let mask = (1u64 << divisor) - 1;
+        for quotients in self.values[..count].chunks(together as usize) {
+            let mut word = bits.peek();
+            symbols.extend(quotients.iter().map(|&quotient| {
+                let remainder = (word & mask) as u32;
+                word >>= divisor;
+                // A quotient grows by at most two a bit read, so it stays far below 2^32 for any stream that fits memory; a
+                // wrapped one would only be a wrong weight of a stream that is wrong already.
+                (quotient << divisor).wrapping_add(remainder)
+            }));
+            bits.position += quotients.len() * divisor as usize;
         }
     }
 }
@@ -285,40 +352,24 @@ impl Slice {
         let (mut weights_begun, mut runs_begun) = (0, 0);
         let (mut weight_carry, mut run_carry) = (0, 0);
         let (mut weight_quotients, mut run_quotients) = (Quotients::NONE, Quotients::NONE);
-        while !bits.overrun {
+        while !bits.overrun() {
             let take_weights =
                 weights_begun < count && (runs.is_none() || weights_begun < runs_begun + BALANCE);
             let take_runs = runs.is_some() && runs_begun < run_count && weights_begun >= runs_begun;
-            let unary = if take_weights && !uncompressed { bits.take(12) } else { 0 };
+            let first = if take_weights && !uncompressed { bits.take(12) } else { 0 };
             let mut next_runs = Quotients::NONE;
             if take_runs {
-                let ones = bits.take(run_bits);
-                for index in 0..run_bits {
-                    if ones >> index & 1 == 1 {
-                        run_carry += 1;
-                    } else {
-                        next_runs.push(run_carry);
-                        run_carry = 0;
-                    }
-                }
+                next_runs = Quotients::runs(bits.take(run_bits), run_bits, &mut run_carry);
                 runs_begun += next_runs.len;
             }
             let mut next_weights = Quotients::NONE;
             if take_weights {
-                let symbols = if uncompressed && divisor > 5 { 8 } else { 12 };
-                let mut second = bits.take((unary & ((1 << symbols) - 1)).count_ones());
-                for index in 0..symbols {
-                    let mut code = 0;
-                    if unary >> index & 1 == 1 {
-                        code = 1 + (second & 1);
-                        second >>= 1;
-                    }
-                    weight_carry += code;
-                    if code < 2 || truncated {
-                        next_weights.push(weight_carry);
-                        weight_carry = 0;
-                    }
-                }
+                next_weights = if uncompressed {
+                    Quotients::zeros(if divisor > 5 { 8 } else { 12 })
+                } else {
+                    let second = bits.take(first.count_ones());
+                    Quotients::weights(first, second, truncated, &mut weight_carry)
+                };
                 weights_begun += next_weights.len;
             }
             weight_quotients.finish(bits, divisor, &mut self.weights, count);
