@@ -5,10 +5,11 @@
 
 use std::ops::{Add, AddAssign, Range};
 
-use ethosu_isa::Layout;
+use ethosu_isa::{Layout, Product};
 
 use super::layer::Transfer;
 use super::pass::{Axis, Constants, Input, Machine, Pass, SUB_KERNEL};
+use super::rates::Channel;
 use super::system::{Port, System};
 use crate::map::{BRICK, Extent, FeatureMap};
 use crate::operation::Target;
@@ -101,22 +102,49 @@ pub(super) fn of_transfer(machine: &Machine, system: &System, transfer: &Transfe
     beats
 }
 
+/// Words that one part of a command moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) region: u8,
+    pub(super) channel: Channel,
+    pub(super) words: u64,
+}
+
 /// Beats of a block command.
 pub(super) fn of_pass(machine: &Machine, system: &System, pass: &Pass) -> Beats {
     let mut beats = Beats::default();
-    for input in pass.ifm.iter().chain(pass.ifm2.map()) {
+    for part in parts(machine, pass) {
+        match part.channel {
+            Channel::Write => beats.write(system.port(part.region), part.words),
+            _ => beats.read(system.port(part.region), part.words),
+        }
+    }
+    beats
+}
+
+/// What a block command moves, part by part.
+pub(super) fn parts(machine: &Machine, pass: &Pass) -> Vec<Part> {
+    let mut parts = Vec::with_capacity(5);
+    for (input, first) in
+        pass.ifm.iter().map(|input| (input, true)).chain(pass.ifm2.map().map(|input| (input, false)))
+    {
         // A map in the place of weights is read like an operand.
-        let windowed = pass.kind.uses_macs() && pass.ifm.as_ref() == Some(input);
+        let windowed = pass.kind.uses_macs() && first;
         let words = if windowed { window(machine, pass, input) } else { operand(machine, pass, input) };
-        beats.read(system.port(input.map.region), words);
+        let channel = if windowed { Channel::Ifm } else { Channel::Stream };
+        parts.push(Part { region: input.map.region, channel, words });
     }
     let [rows, columns, _] = block_counts(pass.extent, pass.block);
-    for constants in [&pass.weights, &pass.scales].into_iter().flatten() {
-        let words = constant_words(machine, constants).saturating_mul((rows as u64).saturating_mul(columns as u64));
-        beats.read(system.port(constants.region), words);
+    let positions = (rows as u64).saturating_mul(columns as u64);
+    let weights = if pass.fast_weights { Channel::FastWeights } else { Channel::Weights };
+    for (constants, channel) in [(&pass.weights, weights), (&pass.scales, Channel::Scales)] {
+        if let Some(constants) = constants {
+            let words = constant_words(machine, constants).saturating_mul(positions);
+            parts.push(Part { region: constants.region, channel, words });
+        }
     }
-    beats.write(system.port(pass.ofm.region), output(machine, pass));
-    beats
+    parts.push(Part { region: pass.ofm.region, channel: Channel::Write, words: output(machine, pass) });
+    parts
 }
 
 fn constant_words(machine: &Machine, constants: &Constants) -> u64 {
@@ -133,13 +161,13 @@ fn block_counts(extent: Extent, block: Extent) -> [usize; 3] {
 
 /// `0..size` in pieces.
 fn cut(size: usize, piece: usize) -> Vec<Range<usize>> {
-    (0..size).step_by(piece.max(1)).map(|start| start..size.min(start + piece)).collect()
+    (0..size).step_by(piece.max(1)).map(|start| start..size.min(start.saturating_add(piece))).collect()
 }
 
 /// What the output blocks along an axis read of the input, each piece of the kernel for itself.
-fn windows(axis: &Axis, outputs: usize, block: usize, upscaling: usize) -> Vec<Range<usize>> {
+fn windows(axis: &Axis, outputs: usize, block: usize, upscaling: usize, piece: usize) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
-    for taps in cut(axis.taps, SUB_KERNEL) {
+    for taps in cut(axis.taps, piece) {
         let first_tap = (taps.start * axis.dilation) as i64 - axis.pad;
         let last_tap = ((taps.end - 1) * axis.dilation) as i64 - axis.pad;
         for block in cut(outputs, block) {
@@ -158,8 +186,11 @@ fn windows(axis: &Axis, outputs: usize, block: usize, upscaling: usize) -> Vec<R
 /// Words of the input of a kernel.
 fn window(machine: &Machine, pass: &Pass, input: &Input) -> u64 {
     let upscaling = pass.upscaling();
-    let rows = windows(&pass.y, pass.extent.height, pass.block.height, upscaling);
-    let columns = windows(&pass.x, pass.extent.width, pass.block.width, upscaling);
+    // A U85 reads what the whole kernel covers at once.
+    let is_85 = machine.product == Product::U85;
+    let piece = if is_85 { usize::MAX } else { SUB_KERNEL };
+    let rows = windows(&pass.y, pass.extent.height, pass.block.height, upscaling, piece);
+    let columns = windows(&pass.x, pass.extent.width, pass.block.width, upscaling, piece);
     let deep = pass.kind.is_deep();
     let channels = if deep {
         cut(input.extent.depth, pass.ifm_block.depth)
@@ -167,7 +198,7 @@ fn window(machine: &Machine, pass: &Pass, input: &Input) -> u64 {
         cut(pass.extent.depth.min(input.extent.depth), pass.block.depth)
     };
     let whole_kernel = pass.y.taps <= SUB_KERNEL && pass.x.taps <= SUB_KERNEL;
-    let held = whole_kernel && channels.len() <= HELD_BLOCKS;
+    let held = whole_kernel && (is_85 || channels.len() <= HELD_BLOCKS);
     let times = if deep && !held { block_counts(pass.extent, pass.block)[2] } else { 1 };
     words(machine, &input.map, &Blocks { rows, columns, channels }, Pieces::Runs).saturating_mul(times as u64)
 }
@@ -186,14 +217,20 @@ fn output(machine: &Machine, pass: &Pass) -> u64 {
             blocks.channels.into_iter().partition(|channels| channels.len() > BRICK);
         let pieces = bricked
             .into_iter()
-            .flat_map(|channels| cut(channels.len(), BRICK).into_iter().map(move |piece| {
-                channels.start + piece.start..channels.start + piece.end
-            }))
+            .flat_map(|channels| {
+                cut(channels.len(), BRICK)
+                    .into_iter()
+                    .map(move |piece| channels.start + piece.start..channels.start + piece.end)
+            })
             .collect();
         let rest = Blocks { channels: flat, rows: blocks.rows.clone(), columns: blocks.columns.clone() };
         blocks.channels = pieces;
-        return words(machine, &pass.ofm, &blocks, Pieces::Elements)
-            .saturating_add(words(machine, &pass.ofm, &rest, Pieces::Runs));
+        return words(machine, &pass.ofm, &blocks, Pieces::Elements).saturating_add(words(
+            machine,
+            &pass.ofm,
+            &rest,
+            Pieces::Runs,
+        ));
     }
     words(machine, &pass.ofm, &blocks, Pieces::Runs)
 }
@@ -240,7 +277,8 @@ fn words(machine: &Machine, map: &FeatureMap, blocks: &Blocks, pieces: Pieces) -
         Layout::Nhwc => {
             let left = |range: &Range<usize>| range.start..range.end.min(map.width0);
             let right = |range: &Range<usize>| range.start.max(map.width0)..range.end;
-            let sides: [(usize, &dyn Fn(&Range<usize>) -> Range<usize>); 2] = [(0, &left), (map.width0, &right)];
+            let sides: [(usize, &dyn Fn(&Range<usize>) -> Range<usize>); 2] =
+                [(0, &left), (map.width0, &right)];
             let mut total = 0u64;
             for (first, side) in sides {
                 let columns: Vec<_> =
@@ -291,7 +329,8 @@ impl Side<'_> {
                 for (column, column_count) in (0i64..).zip(columns).filter(|&(_, count)| count > 0) {
                     for (row, count) in row_places() {
                         let words = self.touched(row + column + channel, bytes);
-                        total = total.saturating_add(words.saturating_mul(count).saturating_mul(column_count));
+                        total =
+                            total.saturating_add(words.saturating_mul(count).saturating_mul(column_count));
                     }
                 }
             }
@@ -408,12 +447,12 @@ mod tests {
     fn windows_are_clipped_to_the_input() {
         // 3 taps, stride 2, one element of padding, 9 inputs, blocks of 2 of the 5 outputs.
         let axis = Axis { taps: 3, stride: 2, dilation: 1, pad: 1, size: 9 };
-        assert_eq!(windows(&axis, 5, 2, 1), [0..4, 3..8, 7..9]);
+        assert_eq!(windows(&axis, 5, 2, 1, 8), [0..4, 3..8, 7..9]);
         // 10 taps are two kernels.
         let axis = Axis { taps: 10, stride: 1, dilation: 1, pad: 0, size: 11 };
-        assert_eq!(windows(&axis, 2, 2, 1), [0..9, 8..11]);
+        assert_eq!(windows(&axis, 2, 2, 1, 8), [0..9, 8..11]);
         // Each stored element stands for two.
         let axis = Axis { taps: 3, stride: 1, dilation: 1, pad: 1, size: 8 };
-        assert_eq!(windows(&axis, 8, 4, 2), [0..3, 1..4]);
+        assert_eq!(windows(&axis, 8, 4, 2, 8), [0..3, 1..4]);
     }
 }

@@ -12,7 +12,8 @@ use super::report::{Bottleneck, Cost, Report};
 use super::schedule::Activation;
 use super::system::{Port, System};
 use super::transfer::{
-    BlockTransfers, Way, channel_bandwidth, copy, copy_to_tables, cycles, inflated, stored_depth, stored_elements,
+    Allowance, BlockTransfers, Way, channel_bandwidth, copy, copy_to_tables, cycles, inflated, stored_depth,
+    stored_elements,
 };
 use super::units::Detail;
 use super::{ClockError, beats};
@@ -113,11 +114,15 @@ impl Estimate<'_> {
         let next;
         match self.staging(layer, &transfers) {
             Some((from, to)) => {
-                let bytes = |transfers: &[&Transfer]| transfers.iter().map(|transfer| transfer.bytes).sum::<u64>();
+                let bytes =
+                    |transfers: &[&Transfer]| transfers.iter().map(|transfer| transfer.bytes).sum::<u64>();
                 let ahead = bytes(&layer.first().weights.iter().collect::<Vec<_>>());
-                let moved = |bytes| copy(&self.machine, self.system.memory(from), self.system.memory(to), bytes);
+                let moved =
+                    |bytes| copy(&self.machine, self.system.memory(from), self.system.memory(to), bytes);
                 let last = &layer.last().pass;
-                next = match layer.pieces.len() > 1 && (layer.is_sliced() || self.machine.product == Product::U85) {
+                next = match layer.pieces.len() > 1
+                    && (layer.is_sliced() || self.machine.product == Product::U85)
+                {
                     true => self.operation(last, rate, &output, Slice::Last).cycles,
                     false => operation.cycles,
                 };
@@ -165,7 +170,7 @@ impl Estimate<'_> {
                     let channel = &mut channels[part.channel as usize];
                     *channel = channel.saturating_add(cycles(
                         part.bytes,
-                        channel_bandwidth(&self.machine, memory, part.channel),
+                        channel_bandwidth(&self.machine, memory, part.channel, Allowance::Estimate),
                     ));
                 }
                 needed = channels.into_iter().fold(needed, u64::max);
@@ -245,7 +250,8 @@ impl Estimate<'_> {
         let issue = (apart + mac + output) / 4.0;
         let (macs, outputs) = (mac.max(issue), output.max(issue));
         let mut total = if macs > outputs {
-            (macs * blocks) as u64 + if slice == Slice::Last || slice == Slice::Whole { outputs as u64 } else { 0 }
+            (macs * blocks) as u64
+                + if slice == Slice::Last || slice == Slice::Whole { outputs as u64 } else { 0 }
         } else {
             (outputs * blocks + macs) as u64
         };
@@ -270,7 +276,8 @@ impl Estimate<'_> {
     /// Cycles to read a block's biases and scales, 256 bits of them at once: ten bytes a channel.
     fn bias_cycles(&self, pass: &Pass, block: Extent) -> f64 {
         let Some(weights) = &pass.weights else { return 0.0 };
-        let latency = self.system.port(weights.region).map_or(0, |port| self.system.memory(port).read_latency);
+        let latency =
+            self.system.port(weights.region).map_or(0, |port| self.system.memory(port).read_latency);
         10.0 * block.depth as f64 * f64::from(latency) / 256.0
     }
 
@@ -291,7 +298,9 @@ impl Estimate<'_> {
             let burst = u64::from(memory.burst_bytes.max(1));
             let (bytes, latency, channel) = match way {
                 Way::Read => (bytes, memory.read_latency, Channel::Ifm),
-                Way::Write => (bytes.saturating_mul(burst) / burst.min(run), memory.write_latency, Channel::Write),
+                Way::Write => {
+                    (bytes.saturating_mul(burst) / burst.min(run), memory.write_latency, Channel::Write)
+                }
             };
             let needed = cycles(bytes, memory.bytes_per_cycle(self.machine.product)) + u64::from(latency);
             cost.npu_cycles = cost.npu_cycles.max(needed);

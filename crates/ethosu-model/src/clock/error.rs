@@ -9,7 +9,9 @@ use super::system::Port;
 #[non_exhaustive]
 pub enum ClockError {
     /// No command sets a register that decides it.
-    #[error("the command at byte {offset:#x} of the command stream needs {register}, which no command has set before")]
+    #[error(
+        "the command at byte {offset:#x} of the command stream needs {register}, which no command has set before"
+    )]
     NeverSet {
         /// Where the command lies.
         offset: usize,

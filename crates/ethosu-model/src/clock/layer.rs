@@ -6,6 +6,7 @@
 use super::ClockError;
 use super::pass::{Kind, Machine, Pass};
 use super::schedule::Activation;
+use crate::map::FeatureMap;
 use crate::operation::{Dma, Operation, Target};
 use crate::program::Program;
 
@@ -87,7 +88,8 @@ impl Layer {
         if self.pieces.len() == 1 {
             return whole;
         }
-        let sum = |of: &dyn Fn(&Pass) -> usize| self.pieces.iter().map(|piece| of(&piece.pass)).sum::<usize>();
+        let sum =
+            |of: &dyn Fn(&Pass) -> usize| self.pieces.iter().map(|piece| of(&piece.pass)).sum::<usize>();
         if self.is_sliced() {
             whole.extent.depth = sum(&|pass| pass.extent.depth);
             if let (Kind::Depthwise, Some(ifm)) = (whole.kind, &mut whole.ifm) {
@@ -176,21 +178,26 @@ fn continues(before: &Pass, pass: &Pass) -> bool {
         };
         return strides(before) == strides(pass);
     }
-    let inputs = |pass: &Pass| {
-        pass.ifm.map(|input| (input.map.bases[0], input.map.element, input.map.zero_point, input.extent.depth))
-    };
-    let outputs = |pass: &Pass| {
-        let ofm = pass.ofm;
-        (ofm.region, ofm.element, ofm.layout, ofm.zero_point, [ofm.stride_x, ofm.stride_y, ofm.stride_c])
+    let (Some(from), Some(ifm)) = (before.ifm, pass.ifm) else { return false };
+    let likeness = |map: &FeatureMap| {
+        let strides = [map.stride_x, map.stride_y, map.stride_c];
+        (map.region, map.element, map.layout, map.zero_point, strides)
     };
     let rows = |pass: &Pass| (pass.extent.height, pass.extent.width);
-    matches!(pass.kind, Kind::Convolution | Kind::Depthwise)
+    // The next slice's channels lie behind those of the slice before.
+    let behind = |map: &FeatureMap| map.address(0, 0, before.extent.depth);
+    let base = |map: &FeatureMap| map.bases[0] as i64;
+    let input_follows = match pass.kind {
+        Kind::Convolution => base(&from.map) == base(&ifm.map) && from.extent == ifm.extent,
+        Kind::Depthwise => behind(&from.map) == base(&ifm.map),
+        _ => false,
+    };
+    input_follows
+        && behind(&before.ofm) == base(&pass.ofm)
         && before.kind == pass.kind
         && (before.y, before.x, before.part_kernel_first) == (pass.y, pass.x, pass.part_kernel_first)
         && before.activation == pass.activation
-        && inputs(before) == inputs(pass)
-        && outputs(before) == outputs(pass)
+        && likeness(&from.map) == likeness(&ifm.map)
+        && likeness(&before.ofm) == likeness(&pass.ofm)
         && rows(before) == rows(pass)
-        && before.ofm.bases[0] != pass.ofm.bases[0]
 }
-

@@ -2,10 +2,10 @@
 
 use ethosu_isa::{Accelerator, Block, Product, Upscale};
 
+use super::ClockError;
 use super::rates::{Rates, allocation_unit};
 use super::schedule::{Activation, Schedule};
 use super::system::beat_bytes;
-use super::ClockError;
 use crate::map::{Axes, Extent, FeatureMap, Flip};
 use crate::memory::CHAIN_REGION;
 use crate::operation::{
@@ -168,6 +168,11 @@ pub(super) struct Constants {
 }
 
 impl Constants {
+    fn new(region: u8, streams: &[(u64, u32)], count: u32) -> Self {
+        let spans = streams.iter().take(count as usize).map(|&(base, length)| (base, length.into()));
+        Self { region, spans: spans.filter(|&(_, length)| length > 0).collect() }
+    }
+
     /// All their bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.spans.iter().map(|(_, length)| length).sum()
@@ -213,7 +218,8 @@ impl Pass {
         let Some(results) = step.operation.results() else { return Ok(None) };
         let schedule = &step.schedule;
         let unset = |register| ClockError::NeverSet { offset: step.offset, register };
-        let block = schedule.block.ok_or_else(|| unset("OFM_BLK_HEIGHT_M1, OFM_BLK_WIDTH_M1 or OFM_BLK_DEPTH_M1"))?;
+        let block =
+            schedule.block.ok_or_else(|| unset("OFM_BLK_HEIGHT_M1, OFM_BLK_WIDTH_M1 or OFM_BLK_DEPTH_M1"))?;
         let microblock = match machine.accelerator.ofm_ublock() {
             Some(microblock) => microblock,
             // Operations without MACs leave the format as it was; no time depends on it then.
@@ -228,10 +234,12 @@ impl Pass {
                 pass.kind = if convolution.depthwise { Kind::Depthwise } else { Kind::Convolution };
                 pass.place(&convolution.window);
                 match &convolution.kernel {
-                    Kernel::Streams { region, encoding, streams } => {
-                        let spans = streams.iter().map(|stream| (stream.base, stream.length.into())).collect();
-                        pass.weights = Some(Constants { region: *region, spans });
+                    Kernel::Streams { region, encoding, .. } => {
                         pass.fast_weights = matches!(encoding, WeightEncoding::Fast { .. });
+                        // The fast format has all streams in the first one's bytes.
+                        let streams =
+                            if pass.fast_weights { 1 } else { machine.accelerator.weight_streams() };
+                        pass.weights = Some(Constants::new(*region, &schedule.weight_streams, streams));
                     }
                     Kernel::Map(map) => {
                         let (width, depth) = (pass.extent.depth, convolution.window.ifm_extent.depth);
@@ -239,10 +247,9 @@ impl Pass {
                         pass.ifm2 = Second::Map(Input { map: *map, extent });
                     }
                 }
-                if let ConvolutionScale::PerChannel { region, streams, .. } = &convolution.scale {
-                    let with_channels = streams.iter().zip(schedule.scale_bytes).filter(|(stream, _)| stream.channels > 0);
-                    let spans = with_channels.map(|(stream, bytes)| (stream.base, bytes.into())).collect();
-                    pass.scales = Some(Constants { region: *region, spans });
+                if let ConvolutionScale::PerChannel { region, .. } = &convolution.scale {
+                    let streams = machine.accelerator.cores();
+                    pass.scales = Some(Constants::new(*region, &schedule.scale_streams, streams));
                 }
             }
             Operation::Pooling(pooling) => {
@@ -323,7 +330,11 @@ impl Pass {
         let (depth, unit) = if is_85 {
             let depth = match self.kind.is_deep() {
                 true if self.part_kernel_first => 16,
-                true if bits == 32 || (machine.macs <= 256 && self.microblock.depth == 16 && !self.sparse) => 32,
+                true if bits == 32
+                    || (machine.macs <= 256 && self.microblock.depth == 16 && !self.sparse) =>
+                {
+                    32
+                }
                 true if self.sparse && bits == 8 => 128,
                 true => 64,
                 false => self.block.depth,

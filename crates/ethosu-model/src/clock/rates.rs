@@ -140,7 +140,12 @@ impl Rates {
 
 /// Rows and columns in which a U85 allocates its input buffer, and the channels where that has to be whole, for a block of
 /// `bits` a position (Vela 5.2.0, `ethos_u85.cpp`).
-pub(super) fn allocation_unit(accelerator: Accelerator, microblock: Block, depth: usize, element_bits: usize) -> Extent {
+pub(super) fn allocation_unit(
+    accelerator: Accelerator,
+    microblock: Block,
+    depth: usize,
+    element_bits: usize,
+) -> Extent {
     let step = match depth.saturating_mul(element_bits) {
         0..=128 => 0,
         129..=256 => 1,

@@ -115,6 +115,8 @@ pub struct Report {
     pub command_beats: Beats,
     /// The NPU's clock in hertz.
     pub core_clock_hz: f64,
+    /// When the last thing ended that isn't a cost by itself, such as the latency of a transfer.
+    end: u64,
 }
 
 impl Report {
@@ -124,6 +126,7 @@ impl Report {
             costs: Vec::new(),
             command_beats: beats::of_commands(&machine, system, program.stream_bytes()),
             core_clock_hz: system.core_clock_hz,
+            end: 0,
         }
     }
 
@@ -131,10 +134,13 @@ impl Report {
         self.costs.push(cost);
     }
 
+    pub(super) fn set_end(&mut self, end: u64) {
+        self.end = end;
+    }
+
     /// Cycles from the beginning to the end of whatever ends last.
     pub fn total(&self) -> u64 {
-        // Layers of the compiler's clock follow one another, so the last ends last; commands may overlap with transfers.
-        self.costs.iter().map(Cost::end).max().unwrap_or(0)
+        self.costs.iter().map(Cost::end).fold(self.end, u64::max)
     }
 
     /// The same in seconds.

@@ -52,8 +52,10 @@ pub struct Schedule {
     pub sparse_weights: bool,
     /// What the output stage applies.
     pub activation: Activation,
-    /// Bytes of each stream of biases and scales (SCALE_LENGTH, SCALE1_LENGTH).
-    pub scale_bytes: [u32; 2],
+    /// First byte and length of each stream of weights (WEIGHT_*, WEIGHT1_* ...), also of one that holds no channel's.
+    pub weight_streams: [(u64, u32); 4],
+    /// First byte and length of each stream of biases and scales (SCALE_*, SCALE1_*).
+    pub scale_streams: [(u64, u32); 2],
     /// Banks of shared RAM where the input's buffer ends, the second input's begins and the accumulators begin (U55, U65).
     pub banks: [Option<u8>; 3],
     /// How many blocks of the operation before may still be under way (BLOCKDEP).

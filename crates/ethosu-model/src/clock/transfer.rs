@@ -99,25 +99,46 @@ impl BlockTransfers {
     }
 }
 
-/// The share of a memory's bandwidth that a U85's channel can use: as many reads as its buffer, or the memory, has outstanding.
-pub(super) fn channel_bandwidth(machine: &Machine, memory: &Memory, channel: Channel) -> f64 {
-    /// Vela's allowances for bursts that aren't full and ports that aren't evenly used.
-    const EFFICIENCY: f64 = 0.8;
+/// How much of a channel's buffer and of the outstanding reads counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowance {
+    /// Vela's: bursts aren't full, and ports aren't evenly used.
+    Estimate,
+    /// All of it.
+    Full,
+}
+
+/// Bytes that a U85's read channel buffers.
+pub(super) fn buffered_bytes(machine: &Machine, channel: Channel) -> Option<f64> {
+    match (machine.rates, channel) {
+        (Rates::U55(_), _) | (_, Channel::Write) => None,
+        (Rates::U85(rates), _) => Some(16.0 * f64::from(rates.buffered_words[channel as usize])),
+    }
+}
+
+/// The share of a memory's bandwidth that a U85's channel can use: no more can be under way during the latency than its
+/// buffer holds and the memory has outstanding.
+pub(super) fn channel_bandwidth(
+    machine: &Machine,
+    memory: &Memory,
+    channel: Channel,
+    allowance: Allowance,
+) -> f64 {
     let bandwidth = memory.bytes_per_cycle(machine.product);
-    let Rates::U85(rates) = machine.rates else { return bandwidth };
-    let burst_words = f64::from((memory.burst_bytes / 16).max(1));
-    let (outstanding, latency, buffered) = match channel {
-        Channel::Write => (memory.max_writes, memory.write_latency, f64::INFINITY),
-        _ => {
-            let words = rates.buffered_words[channel as usize];
-            (memory.max_reads, memory.read_latency, f64::from(words) / burst_words)
-        }
+    let (outstanding, latency) = match channel {
+        Channel::Write => (memory.max_writes, memory.write_latency),
+        _ => (memory.max_reads, memory.read_latency),
     };
-    if latency == 0 {
+    if latency == 0 || machine.product != Product::U85 {
         return bandwidth;
     }
-    let transactions = buffered.min(f64::from(outstanding * memory.ports) * EFFICIENCY);
-    bandwidth.min(f64::from(memory.burst_bytes) * transactions / f64::from(latency) * EFFICIENCY)
+    let efficiency = if allowance == Allowance::Estimate { 0.8 } else { 1.0 };
+    let outstanding = f64::from(outstanding * memory.ports) * efficiency;
+    // Vela counts the buffer in whole bursts of 16-byte words.
+    let burst = f64::from((memory.burst_bytes / 16).max(1) * 16);
+    let buffered = buffered_bytes(machine, channel).map_or(f64::INFINITY, |bytes| bytes / burst);
+    let under_way = f64::from(memory.burst_bytes) * buffered.min(outstanding);
+    bandwidth.min(under_way / f64::from(latency) * efficiency)
 }
 
 /// Cycles of a copy from one memory to another.
@@ -127,7 +148,8 @@ pub(super) fn copy(machine: &Machine, from: &Memory, to: &Memory, bytes: u64) ->
             (from.bytes_per_cycle(machine.product), to.bytes_per_cycle(machine.product))
         }
         Product::U85 => {
-            (channel_bandwidth(machine, from, Channel::Transfer), channel_bandwidth(machine, to, Channel::Write))
+            let usable = |memory, channel| channel_bandwidth(machine, memory, channel, Allowance::Estimate);
+            (usable(from, Channel::Transfer), usable(to, Channel::Write))
         }
     };
     let reading = cycles(bytes, read) + u64::from(from.read_latency);

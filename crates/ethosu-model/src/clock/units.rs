@@ -77,7 +77,14 @@ impl Machine {
         total
     }
 
-    fn sub_kernel(&self, pass: &Pass, counted: [u64; 3], elements: u64, depth: u64, detail: Detail) -> BlockCycles {
+    fn sub_kernel(
+        &self,
+        pass: &Pass,
+        counted: [u64; 3],
+        elements: u64,
+        depth: u64,
+        detail: Detail,
+    ) -> BlockCycles {
         let [rows, columns, planes] = counted;
         let positions = rows.saturating_mul(columns);
         let octets = depth.div_ceil(DECODED_PER_CYCLE);
@@ -86,7 +93,9 @@ impl Machine {
         let microblock_depth = u64::from(self.microblock(pass).depth);
         // A weight block takes at least as long as its weights take to be decoded.
         let decode = WEIGHT_BLOCK * microblock_depth / (DECODED_PER_CYCLE * self.streams);
-        let halves = if pass.sparse && pass.kind == Kind::Convolution { 2 } else { 1 };
+        // Where two of four weights are left out, Vela takes half the time; part kernels are counted by what they take at once.
+        let exact_parts = is_85 && detail == Detail::Exact && pass.part_kernel_first;
+        let halves = if pass.sparse && pass.kind == Kind::Convolution && !exact_parts { 2 } else { 1 };
         let weighed = |mac: u64, decode: u64, times: u64| BlockCycles {
             mac: mac.max(decode).saturating_mul(times) / halves,
             weights: decode.saturating_mul(times) / halves,
@@ -106,16 +115,28 @@ impl Machine {
                 };
                 (one, elements)
             }
+            Kind::Convolution if exact_parts => {
+                // Sixteen channels of two kernel elements at once, or of four where two of four weights are left out.
+                let at_once = if pass.sparse { 4 } else { 2 };
+                let steps = elements.div_ceil(at_once) * if bytes == 2 { 2 } else { 1 };
+                let times = steps.saturating_mul(planes * octets.div_ceil(2));
+                (weighed(STEP.saturating_mul(positions), decode, times), steps)
+            }
             Kind::Convolution => {
                 let steps = elements.div_ceil(if bytes == 2 { STEP / 2 } else { STEP });
-                (weighed(STEP.saturating_mul(positions), decode, steps.saturating_mul(planes * octets)), steps)
+                (
+                    weighed(STEP.saturating_mul(positions), decode, steps.saturating_mul(planes * octets)),
+                    steps,
+                )
             }
             Kind::Depthwise => {
                 let steps = elements.div_ceil(STEP);
                 (weighed((STEP * bytes).saturating_mul(positions), decode, steps * planes), steps)
             }
             Kind::Pool(_) => {
-                let width = if self.macs == 32 { 1 } else { pass.input_bits / 2 };
+                // Vela charges an 8-bit pool four times what its predecessor did; the U85's totals are those of the predecessor.
+                let once = self.macs == 32 || (is_85 && detail == Detail::Exact && bytes == 1);
+                let width = if once { 1 } else { pass.input_bits / 2 };
                 let mac = elements.max(STEP).saturating_mul(positions).saturating_mul(planes * width);
                 (BlockCycles { mac, weights: 0 }, 1)
             }
@@ -169,7 +190,11 @@ impl Machine {
 fn output_class(pass: &Pass, rates: &OutputRates) -> f64 {
     match pass.kind {
         Kind::Elementwise(function) if pass.input_bits == 32 => {
-            if function.is_binary() { rates.binary32 } else { rates.unary32 }
+            if function.is_binary() {
+                rates.binary32
+            } else {
+                rates.unary32
+            }
         }
         Kind::Elementwise(Function::Mul) if pass.ofm.element.bytes() == 4 => rates.multiply32,
         Kind::Elementwise(Function::Mul) => rates.multiply,
@@ -193,13 +218,19 @@ fn output_rate85(machine: &Machine, pass: &Pass, rates: &Rates85) -> f64 {
         _ if to_chain && (bits == 32 || pass.input_bits == 32) => rates.narrowing32,
         _ if bits == 64 => rates.bits[3],
         Kind::Elementwise(function) if function.is_binary() && pass.input_bits == 32 => {
-            if bits == 32 { rates.binary32 } else { rates.narrowing32 }
+            if bits == 32 {
+                rates.binary32
+            } else {
+                rates.narrowing32
+            }
         }
-        _ => rates.bits[match bits {
-            32 => 2,
-            16 => 1,
-            _ => 0,
-        }],
+        _ => {
+            rates.bits[match bits {
+                32 => 2,
+                16 => 1,
+                _ => 0,
+            }]
+        }
     };
     let exchanged = matches!(pass.axes, Axes::Whc | Axes::Wch | Axes::Cwh) || pass.flip == Flip::Width;
     class.max(match (exchanged, pass.axes == Axes::Hwc && pass.flip == Flip::None) {
@@ -212,7 +243,8 @@ fn output_rate85(machine: &Machine, pass: &Pass, rates: &Rates85) -> f64 {
 fn resize_rate(machine: &Machine, pass: &Pass, rates: &Rates85) -> f64 {
     let Some(input) = &pass.ifm else { return rates.bits[0] };
     let ratio = |output: usize, input: usize| (output + input / 2) / input;
-    let smaller = ratio(pass.extent.height, input.extent.height).min(ratio(pass.extent.width, input.extent.width));
+    let smaller =
+        ratio(pass.extent.height, input.extent.height).min(ratio(pass.extent.width, input.extent.width));
     let large = smaller as u32 >= machine.macs / 512;
     rates.resize[usize::from(!large)][usize::from(pass.input_bits != 8)]
 }

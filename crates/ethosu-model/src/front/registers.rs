@@ -34,6 +34,11 @@ impl<T: Copy> Register<T> {
     }
 }
 
+/// First byte and length of a stream; nothing where a register isn't set.
+pub(super) fn stream(base: &Register<u64>, length: &Register<u32>) -> (u64, u32) {
+    base.peek().zip(length.peek()).unwrap_or((0, 0))
+}
+
 /// Makes a register file: fields, and a function that sets the one a command names.
 macro_rules! registers {
     ($($field:ident: $type:ty = $command:ident, $name:literal;)*) => {

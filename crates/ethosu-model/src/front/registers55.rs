@@ -6,7 +6,7 @@ use ethosu_isa::{
 };
 
 use super::plus_one;
-use super::registers::{Register, registers};
+use super::registers::{Register, registers, stream};
 use super::signed_16;
 use crate::clock::{self, Schedule};
 use crate::map::Extent;
@@ -111,7 +111,16 @@ impl Registers {
             part_kernel_first: self.kernel_stride.peek().is_some_and(|stride| stride.part_kernel_first),
             sparse_weights: false,
             activation: self.activation_class(),
-            scale_bytes: [&self.scale_length, &self.scale1_length].map(|length| length.peek().unwrap_or(0)),
+            weight_streams: [
+                stream(&self.weight_base, &self.weight_length),
+                stream(&self.weight1_base, &self.weight1_length),
+                (0, 0),
+                (0, 0),
+            ],
+            scale_streams: [
+                stream(&self.scale_base, &self.scale_length),
+                stream(&self.scale1_base, &self.scale1_length),
+            ],
             banks: [&self.ifm_ib_end, &self.ifm2_ib_start, &self.ab_start].map(Register::peek),
             block_dependency: self.blockdep.peek(),
             parallel: self.parallel_mode.peek() == Some(ParallelMode::DualCoreDepth),

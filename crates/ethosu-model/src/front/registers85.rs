@@ -7,7 +7,7 @@ use ethosu_isa::{
 };
 
 use super::plus_one;
-use super::registers::{Register, registers};
+use super::registers::{Register, registers, stream};
 use crate::clock::Schedule;
 use crate::map::Extent;
 
@@ -123,7 +123,13 @@ impl Registers {
             wide_accumulators: accumulators.is_some_and(|format| format.format == Accumulator85::Int48),
             part_kernel_first: self.kernel_stride.peek().is_some_and(|stride| stride.part_kernel_first),
             sparse_weights: self.weight_format.peek().is_some_and(|format| format.sparse),
-            scale_bytes: [self.scale_length.peek().unwrap_or(0), 0],
+            weight_streams: [
+                stream(&self.weight_base, &self.weight_length),
+                stream(&self.weight1_base, &self.weight1_length),
+                stream(&self.weight2_base, &self.weight2_length),
+                stream(&self.weight3_base, &self.weight3_length),
+            ],
+            scale_streams: [stream(&self.scale_base, &self.scale_length), (0, 0)],
             block_dependency: self.blockdep.peek(),
             ..Schedule::default()
         }
