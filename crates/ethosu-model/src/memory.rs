@@ -189,6 +189,12 @@ impl Memory {
             })
     }
 
+    /// Bytes of all constants.
+    pub(crate) fn constant_bytes(&self) -> usize {
+        let constants = self.storages.iter().filter(|storage| matches!(storage, Storage::Constant(_)));
+        constants.fold(0, |sum, storage| sum.saturating_add(storage.bytes().len()))
+    }
+
     /// Whether a region is bound to bytes that no command may write.
     pub fn is_constant(&self, region: u8) -> bool {
         matches!(self.storage(region), Some(Storage::Constant(_)))

@@ -210,7 +210,18 @@ type Cache<T> = Vec<(WeightKey, Option<Arc<Packed<T>>>)>;
 struct Caches {
     bytes: Cache<u8>,
     words: Cache<i16>,
+    /// Bytes that all of them have.
+    held: usize,
 }
+
+/// Bytes of packed weights that a plan for constants of so many bytes may hold. Weights of real networks stay far below it, those of
+/// a stream that unpacks to a thousandfold don't.
+fn packed_limit(constants: usize) -> usize {
+    constants.saturating_mul(32).saturating_add(64 << 20)
+}
+
+/// Weights that are looked through for a match, so that a long stream isn't compared with itself.
+const REMEMBERED: usize = 1 << 10;
 
 /// An element type that has a cache.
 trait Cached: Element {
@@ -368,13 +379,23 @@ impl Planner<'_> {
         let window = &convolution.window;
         let key =
             WeightKey { encoding, sources, dilation: window.dilation.1, depthwise: convolution.depthwise };
-        if let Some((_, packed)) = T::cache(&mut self.caches).iter().find(|(known, _)| *known == key) {
+        let remembered = T::cache(&mut self.caches).iter().rev().take(REMEMBERED);
+        if let Some((_, packed)) = remembered.into_iter().find(|(known, _)| *known == key) {
             return packed.clone();
+        }
+        let elements = streams.iter().fold(0u64, |sum, stream| sum.saturating_add(stream.order.elements()));
+        let bytes = usize::try_from(elements).ok()?.saturating_mul(size_of::<T::Weight>());
+        if self.caches.held.saturating_add(bytes) > packed_limit(self.memory.constant_bytes()) {
+            // The reference engine decodes them for each run and lets go of them.
+            return None;
         }
         let weights = Weights::decode(convolution, |region, stream| {
             self.constant(region, stream.base, stream.length as usize)
         });
         let packed = weights.ok().and_then(|weights| Packed::new(convolution, &weights)).map(Arc::new);
+        let held =
+            packed.as_ref().map_or(0, |packed: &Arc<Packed<T>>| size_of_val(packed.weights.as_slice()));
+        self.caches.held = self.caches.held.saturating_add(held);
         T::cache(&mut self.caches).push((key, packed.clone()));
         packed
     }

@@ -12,6 +12,9 @@ struct Copy {
     source: usize,
 }
 
+/// Copies that are followed at a time, so that each write costs no more than so many comparisons.
+const FOLLOWED: usize = 1 << 10;
+
 /// Follows a program's writes.
 #[derive(Debug)]
 pub(super) struct Provenance<'a> {
@@ -75,7 +78,10 @@ impl<'a> Provenance<'a> {
         let bytes = start..start + from.bytes.len();
         self.write(region, &bytes);
         let owner = usize::from(self.owner(region));
-        self.copies[owner].push(Copy { bytes, region: from.region, source: from.bytes.start });
+        // What isn't followed is unknown, which is always true.
+        if self.copies[owner].len() < FOLLOWED {
+            self.copies[owner].push(Copy { bytes, region: from.region, source: from.bytes.start });
+        }
     }
 }
 
