@@ -16,6 +16,8 @@ def known_defect(params: Params, product: str) -> str | None:
     layers = params["layers"]
     if any(_slice_under_padding(a, b) for a, b in zip(layers, layers[1:])):
         return "STRIDED_SLICE before a padded kernel"
+    if product != "u85" and _slice_beside_map(layers):
+        return "STRIDED_SLICE before an element-wise operator"
     return next((name for layer in layers if (name := _defect(layer, params, product))), None)
 
 
@@ -49,6 +51,18 @@ def _slice_under_padding(first: Params, second: Params) -> bool:
     """Whether a slice is strided along an axis that the next layer pads: its first element is then skipped."""
     return (first["op"] == "STRIDED_SLICE" and second.get("padding") == "SAME"
             and any(stride > 1 and kernel > 1 for stride, kernel in zip(first["strides"][1:3], second["kernel"])))
+
+
+def _slice_beside_map(layers: list[Params]) -> bool:
+    """Whether a slice with a stride is one operand of two maps: the other one is then broadcast along the stride's axis."""
+    for position, layer in enumerate(layers):
+        other = layer.get("other")
+        if not isinstance(other, dict) or other["kind"] == "scalar":
+            continue
+        operands = {position - 1, position - 1 - other["back"] if other["kind"] == "skip" else position - 1}
+        if any(0 <= i and layers[i]["op"] == "STRIDED_SLICE" and max(layers[i]["strides"]) > 1 for i in operands):
+            return True
+    return False
 
 
 def _kept_before_reduced(axes: list[int]) -> bool:
