@@ -3,6 +3,7 @@
 //! The rules were found by comparison with the published AXI counters of Arm's simulator of U55 and U65 (Corstone-300), all of
 //! which they meet; docs/clock.md names the source.
 
+use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign, Range};
 
 use ethosu_isa::{Layout, Product};
@@ -160,47 +161,72 @@ fn block_counts(extent: Extent, block: Extent) -> [usize; 3] {
 }
 
 /// `0..size` in pieces.
-fn cut(size: usize, piece: usize) -> Vec<Range<usize>> {
-    (0..size).step_by(piece.max(1)).map(|start| start..size.min(start.saturating_add(piece))).collect()
+fn cut(size: usize, piece: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..size).step_by(piece).map(move |start| start..size.min(start.saturating_add(piece)))
 }
 
-/// What the output blocks along an axis read of the input, each piece of the kernel for itself.
-fn windows(axis: &Axis, outputs: usize, block: usize, upscaling: usize, piece: usize) -> Vec<Range<usize>> {
-    let mut ranges = Vec::new();
-    for taps in cut(axis.taps, piece) {
-        let first_tap = (taps.start * axis.dilation) as i64 - axis.pad;
-        let last_tap = ((taps.end - 1) * axis.dilation) as i64 - axis.pad;
-        for block in cut(outputs, block) {
-            let first = (block.start * axis.stride) as i64 + first_tap;
-            let end = ((block.end - 1) * axis.stride) as i64 + last_tap + 1;
-            let (first, end) = (first.max(0) as usize, end.min(axis.size).max(0) as usize);
-            let range = first / upscaling..end.div_ceil(upscaling);
-            if !range.is_empty() {
-                ranges.push(range);
+/// The ranges that blocks cover on one axis of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cuts {
+    /// The map in pieces.
+    Pieces { size: usize, piece: usize },
+    /// What the output blocks read of the input, each piece of the kernel for itself.
+    Windows { axis: Axis, outputs: usize, block: usize, upscaling: usize, kernel_piece: usize },
+}
+
+impl Cuts {
+    /// The ranges, of which none is empty.
+    ///
+    /// There may be many more than memory should hold, so they are only gone through.
+    fn ranges(self) -> Box<dyn Iterator<Item = Range<usize>>> {
+        match self {
+            Self::Pieces { size, piece } => Box::new(cut(size, piece)),
+            Self::Windows { axis, outputs, block, upscaling, kernel_piece } => {
+                let window = move |taps: &Range<usize>, block: Range<usize>| {
+                    let first_tap = (taps.start * axis.dilation) as i64 - axis.pad;
+                    let last_tap = ((taps.end - 1) * axis.dilation) as i64 - axis.pad;
+                    let first = (block.start * axis.stride) as i64 + first_tap;
+                    let end = ((block.end - 1) * axis.stride) as i64 + last_tap + 1;
+                    let (first, end) = (first.max(0) as usize, end.min(axis.size).max(0) as usize);
+                    first / upscaling..end.div_ceil(upscaling)
+                };
+                let windows = cut(axis.taps, kernel_piece)
+                    .flat_map(move |taps| cut(outputs, block).map(move |block| window(&taps, block)));
+                Box::new(windows.filter(|range| !range.is_empty()))
             }
         }
     }
-    ranges
+
+    /// The lengths of all ranges.
+    fn total(self) -> u64 {
+        self.ranges().map(|range| range.len() as u64).sum()
+    }
 }
 
 /// Words of the input of a kernel.
 fn window(machine: &Machine, pass: &Pass, input: &Input) -> u64 {
-    let upscaling = pass.upscaling();
     // A U85 reads what the whole kernel covers at once.
     let is_85 = machine.product == Product::U85;
-    let piece = if is_85 { usize::MAX } else { SUB_KERNEL };
-    let rows = windows(&pass.y, pass.extent.height, pass.block.height, upscaling, piece);
-    let columns = windows(&pass.x, pass.extent.width, pass.block.width, upscaling, piece);
+    let kernel_piece = if is_85 { usize::MAX } else { SUB_KERNEL };
+    let windows = |axis, outputs, block| {
+        let upscaling = pass.upscaling();
+        Cuts::Windows { axis, outputs, block, upscaling, kernel_piece }
+    };
     let deep = pass.kind.is_deep();
-    let channels = if deep {
-        cut(input.extent.depth, pass.ifm_block.depth)
+    let channels: Vec<_> = if deep {
+        cut(input.extent.depth, pass.ifm_block.depth).collect()
     } else {
-        cut(pass.extent.depth.min(input.extent.depth), pass.block.depth)
+        cut(pass.extent.depth.min(input.extent.depth), pass.block.depth).collect()
     };
     let whole_kernel = pass.y.taps <= SUB_KERNEL && pass.x.taps <= SUB_KERNEL;
     let held = whole_kernel && (is_85 || channels.len() <= HELD_BLOCKS);
     let times = if deep && !held { block_counts(pass.extent, pass.block)[2] } else { 1 };
-    words(machine, &input.map, &Blocks { rows, columns, channels }, Pieces::Runs).saturating_mul(times as u64)
+    let blocks = Blocks {
+        rows: windows(pass.y, pass.extent.height, pass.block.height),
+        columns: windows(pass.x, pass.extent.width, pass.block.width),
+        channels,
+    };
+    words(machine, &input.map, &blocks, Pieces::Runs).saturating_mul(times as u64)
 }
 
 /// Words of an element-wise operand: all of it once.
@@ -210,44 +236,38 @@ fn operand(machine: &Machine, pass: &Pass, input: &Input) -> u64 {
 
 /// Words of the output. Blocks deeper than a brick leave the unit in pieces of a brick's channels.
 fn output(machine: &Machine, pass: &Pass) -> u64 {
-    let mut blocks = Blocks::of(pass.stored, pass.axes.extent(pass.block));
-    let deep = blocks.channels.iter().any(|channels| channels.len() > BRICK);
-    if pass.ofm.layout == Layout::Nhwc && deep {
-        let (bricked, flat): (Vec<_>, Vec<_>) =
-            blocks.channels.into_iter().partition(|channels| channels.len() > BRICK);
-        let pieces = bricked
-            .into_iter()
-            .flat_map(|channels| {
-                cut(channels.len(), BRICK)
-                    .into_iter()
-                    .map(move |piece| channels.start + piece.start..channels.start + piece.end)
-            })
-            .collect();
-        let rest = Blocks { channels: flat, rows: blocks.rows.clone(), columns: blocks.columns.clone() };
-        blocks.channels = pieces;
-        return words(machine, &pass.ofm, &blocks, Pieces::Elements).saturating_add(words(
-            machine,
-            &pass.ofm,
-            &rest,
-            Pieces::Runs,
-        ));
+    let blocks = Blocks::of(pass.stored, pass.axes.extent(pass.block));
+    if pass.ofm.layout == Layout::Nhcwb16 {
+        return words(machine, &pass.ofm, &blocks, Pieces::Runs);
     }
-    words(machine, &pass.ofm, &blocks, Pieces::Runs)
+    let (deep, flat): (Vec<_>, Vec<_>) =
+        blocks.channels.iter().cloned().partition(|channels| channels.len() > BRICK);
+    let piece = |channels: Range<usize>| {
+        cut(channels.len(), BRICK).map(move |piece| channels.start + piece.start..channels.start + piece.end)
+    };
+    let deep = Blocks { channels: deep.into_iter().flat_map(piece).collect(), ..blocks };
+    let flat = Blocks { channels: flat, ..blocks };
+    words(machine, &pass.ofm, &deep, Pieces::Elements).saturating_add(words(
+        machine,
+        &pass.ofm,
+        &flat,
+        Pieces::Runs,
+    ))
 }
 
 /// Blocks of a map: every range of rows with every range of columns and channels.
 struct Blocks {
-    rows: Vec<Range<usize>>,
-    columns: Vec<Range<usize>>,
+    rows: Cuts,
+    columns: Cuts,
     channels: Vec<Range<usize>>,
 }
 
 impl Blocks {
     fn of(extent: Extent, block: Extent) -> Self {
         Self {
-            rows: cut(extent.height, block.height),
-            columns: cut(extent.width, block.width),
-            channels: cut(extent.depth, block.depth),
+            rows: Cuts::Pieces { size: extent.height, piece: block.height },
+            columns: Cuts::Pieces { size: extent.width, piece: block.width },
+            channels: cut(extent.depth, block.depth).collect(),
         }
     }
 }
@@ -263,75 +283,61 @@ enum Pieces {
 
 /// Words of a port that blocks of a map touch.
 fn words(machine: &Machine, map: &FeatureMap, blocks: &Blocks, pieces: Pieces) -> u64 {
-    let lengths = |ranges: &[Range<usize>]| ranges.iter().map(|range| range.len() as u64).sum::<u64>();
     match map.layout {
         Layout::Nhcwb16 => {
             // Bricks are moved whole.
             let bricks = |channels: &Range<usize>| channels.end.div_ceil(BRICK) - channels.start / BRICK;
             let bricks: u64 = blocks.channels.iter().map(|channels| bricks(channels) as u64).sum();
             let brick_words = (BRICK * map.element_bytes()) as u64 / machine.beat;
-            [lengths(&blocks.rows), lengths(&blocks.columns), bricks, brick_words]
-                .into_iter()
-                .fold(1, u64::saturating_mul)
+            let (rows, columns) = (blocks.rows.total(), blocks.columns.total());
+            [rows, columns, bricks, brick_words].into_iter().fold(1, u64::saturating_mul)
         }
         Layout::Nhwc => {
-            let left = |range: &Range<usize>| range.start..range.end.min(map.width0);
-            let right = |range: &Range<usize>| range.start.max(map.width0)..range.end;
-            let sides: [(usize, &dyn Fn(&Range<usize>) -> Range<usize>); 2] =
-                [(0, &left), (map.width0, &right)];
-            let mut total = 0u64;
-            for (first, side) in sides {
-                let columns: Vec<_> =
-                    blocks.columns.iter().map(side).filter(|range| !range.is_empty()).collect();
-                if !columns.is_empty() {
-                    let side = Side { map, first, beat: machine.beat as i64 };
-                    total = total.saturating_add(side.words(blocks, &columns, pieces));
-                }
-            }
-            total
+            let sides = [0..map.width0, map.width0..usize::MAX];
+            let sides = sides.into_iter().map(|columns| Side { map, columns, beat: machine.beat as i64 });
+            sides.map(|side| side.words(blocks, pieces)).fold(0, u64::saturating_add)
         }
     }
 }
 
 /// The tiles on one side of an NHWC map.
 ///
-/// How many words a run touches depends on where in a word it begins. Rows and columns are therefore counted by the place in a
-/// word that they begin at, which repeats after as many of them as a word has bytes.
+/// How many words a run touches depends on where in a word it begins. Rows, columns and channels are therefore counted by the
+/// place in a word that they begin at.
 struct Side<'a> {
     map: &'a FeatureMap,
-    /// Its first column.
-    first: usize,
+    /// Its columns.
+    columns: Range<usize>,
     beat: i64,
 }
 
-/// Words have at most this many bytes.
+/// Words have at most this many bytes, so places repeat after as many rows or columns.
 const PLACES: usize = 16;
 
+/// How often something of a length, in bytes, begins at a place of a word.
+type Lengths = BTreeMap<(i64, i64), u64>;
+
 impl Side<'_> {
-    fn words(&self, blocks: &Blocks, columns: &[Range<usize>], pieces: Pieces) -> u64 {
+    fn words(&self, blocks: &Blocks, pieces: Pieces) -> u64 {
         let element = self.map.element_bytes() as i64;
-        let rows = self.row_places(&blocks.rows);
-        let row_places = || (0i64..).zip(rows).filter(|&(_, count)| count > 0);
+        let mut channels = Lengths::new();
+        for range in &blocks.channels {
+            let place = (range.start as i64 * element).rem_euclid(self.beat);
+            count(&mut channels, (place, range.len() as i64 * element), 1);
+        }
+        let rows = self.row_places(blocks.rows);
+        let elements = self.column_places(blocks.columns);
         let mut total = 0u64;
-        for channels in &blocks.channels {
-            let bytes = channels.len() as i64 * element;
-            let channel = channels.start as i64 * element;
-            if pieces == Pieces::Runs && bytes == self.map.stride_x {
-                for column in columns {
-                    let start = (column.start - self.first) as i64 * self.map.stride_x + channel;
-                    for (place, count) in row_places() {
-                        let words = self.touched(place + start, column.len() as i64 * bytes);
-                        total = total.saturating_add(words.saturating_mul(count));
-                    }
-                }
-            } else {
-                let columns = self.column_places(columns);
-                for (column, column_count) in (0i64..).zip(columns).filter(|&(_, count)| count > 0) {
-                    for (row, count) in row_places() {
-                        let words = self.touched(row + column + channel, bytes);
-                        total =
-                            total.saturating_add(words.saturating_mul(count).saturating_mul(column_count));
-                    }
+        for ((channel, bytes), channel_count) in channels {
+            let columns = match pieces {
+                Pieces::Runs if bytes == self.map.stride_x => self.column_runs(blocks.columns, bytes),
+                _ => places(&elements).map(|(place, count)| ((place, bytes), count)).collect(),
+            };
+            for ((column, bytes), column_count) in columns {
+                for (row, row_count) in places(&rows) {
+                    let words = self.touched(row + column + channel, bytes);
+                    let counts = [channel_count, column_count, row_count];
+                    total = total.saturating_add(counts.into_iter().fold(words, u64::saturating_mul));
                 }
             }
         }
@@ -344,24 +350,40 @@ impl Side<'_> {
     }
 
     /// How many rows begin at each place of a word.
-    fn row_places(&self, rows: &[Range<usize>]) -> [u64; PLACES] {
-        let split = if self.first == 0 { self.map.height0 } else { self.map.height1 };
+    fn row_places(&self, rows: Cuts) -> [u64; PLACES] {
+        let split = if self.columns.start == 0 { self.map.height0 } else { self.map.height1 };
         let mut places = [0u64; PLACES];
-        for row in rows {
+        for row in rows.ranges() {
             for part in [row.start..row.end.min(split), row.start.max(split)..row.end] {
-                self.count(part, &mut places, |y| self.map.address(y, self.first, 0));
+                self.count(part, &mut places, |y| self.map.address(y, self.columns.start, 0));
             }
         }
         places
     }
 
-    /// How many columns begin at each place, counted from the side's first.
-    fn column_places(&self, columns: &[Range<usize>]) -> [u64; PLACES] {
+    /// What a range of columns has on this side, counted from the side's first.
+    fn own(&self, range: &Range<usize>) -> Range<usize> {
+        let first = self.columns.start;
+        range.start.max(first) - first..range.end.clamp(first, self.columns.end) - first
+    }
+
+    /// How many columns begin at each place.
+    fn column_places(&self, columns: Cuts) -> [u64; PLACES] {
         let mut places = [0u64; PLACES];
-        for column in columns {
-            self.count(column.clone(), &mut places, |x| (x - self.first) as i64 * self.map.stride_x);
+        for range in columns.ranges() {
+            self.count(self.own(&range), &mut places, |x| x as i64 * self.map.stride_x);
         }
         places
+    }
+
+    /// The ranges of columns as runs.
+    fn column_runs(&self, columns: Cuts, bytes: i64) -> Lengths {
+        let mut runs = Lengths::new();
+        for range in columns.ranges().map(|range| self.own(&range)).filter(|range| !range.is_empty()) {
+            let place = (range.start as i64 * bytes).rem_euclid(self.beat);
+            count(&mut runs, (place, range.len() as i64 * bytes), 1);
+        }
+        runs
     }
 
     fn count(&self, range: Range<usize>, places: &mut [u64; PLACES], address: impl Fn(usize) -> i64) {
@@ -372,6 +394,16 @@ impl Side<'_> {
             places[place] = places[place].saturating_add(alike);
         }
     }
+}
+
+/// The places at which something begins, and how often.
+fn places(counts: &[u64; PLACES]) -> impl Iterator<Item = (i64, u64)> {
+    (0i64..).zip(*counts).filter(|&(_, count)| count > 0)
+}
+
+fn count(lengths: &mut Lengths, what: (i64, i64), times: u64) {
+    let count = lengths.entry(what).or_default();
+    *count = count.saturating_add(times);
 }
 
 #[cfg(test)]
@@ -385,8 +417,8 @@ mod tests {
     fn walked(beat: i64, map: &FeatureMap, blocks: &Blocks, pieces: Pieces) -> u64 {
         let element = map.element_bytes() as i64;
         let mut total = 0;
-        for y in blocks.rows.iter().cloned().flatten() {
-            for columns in &blocks.columns {
+        for y in blocks.rows.ranges().flatten() {
+            for columns in blocks.columns.ranges() {
                 for channels in &blocks.channels {
                     let mut last_byte = None;
                     let mut last_word = None;
@@ -415,8 +447,9 @@ mod tests {
         fn words_are_those_of_a_walk_through_all_bytes(
             extent in (1usize..12, 1usize..24, 1usize..40), block in (1usize..8, 1usize..8, 1usize..40),
             base in 0u64..64, gap in 0i64..20, row_gap in 0i64..20, size in 0usize..3, wide in any::<bool>(),
-            height0 in 1usize..13, by_element in any::<bool>(),
+            tiles in (1usize..25, 1usize..13, 1usize..13), by_element in any::<bool>(),
         ) {
+            let (width0, height0, height1) = tiles;
             let machine = Machine::new(if wide { Accelerator::U65_256 } else { Accelerator::U55_128 });
             let element = [ElementSize::Bits8, ElementSize::Bits16, ElementSize::Bits32][size];
             let extent = Extent { height: extent.0, width: extent.1, depth: extent.2 };
@@ -424,10 +457,10 @@ mod tests {
             let stride_x = extent.depth as i64 * i64::from(element.bytes()) + gap;
             let map = FeatureMap {
                 region: 1,
-                bases: [base, 0, base + 8888, 0],
-                width0: extent.width,
+                bases: [base, base + 4444, base + 8888, base + 13131],
+                width0,
                 height0,
-                height1: height0,
+                height1,
                 stride_y: extent.width as i64 * stride_x + row_gap,
                 stride_x,
                 stride_c: 0,
@@ -445,14 +478,18 @@ mod tests {
 
     #[test]
     fn windows_are_clipped_to_the_input() {
+        let windows = |axis, outputs, block, upscaling| {
+            let cuts = Cuts::Windows { axis, outputs, block, upscaling, kernel_piece: SUB_KERNEL };
+            cuts.ranges().collect::<Vec<_>>()
+        };
         // 3 taps, stride 2, one element of padding, 9 inputs, blocks of 2 of the 5 outputs.
         let axis = Axis { taps: 3, stride: 2, dilation: 1, pad: 1, size: 9 };
-        assert_eq!(windows(&axis, 5, 2, 1, 8), [0..4, 3..8, 7..9]);
+        assert_eq!(windows(axis, 5, 2, 1), [0..4, 3..8, 7..9]);
         // 10 taps are two kernels.
         let axis = Axis { taps: 10, stride: 1, dilation: 1, pad: 0, size: 11 };
-        assert_eq!(windows(&axis, 2, 2, 1, 8), [0..9, 8..11]);
+        assert_eq!(windows(axis, 2, 2, 1), [0..9, 8..11]);
         // Each stored element stands for two.
         let axis = Axis { taps: 3, stride: 1, dilation: 1, pad: 1, size: 8 };
-        assert_eq!(windows(&axis, 8, 4, 2, 8), [0..3, 1..4]);
+        assert_eq!(windows(axis, 8, 4, 2), [0..3, 1..4]);
     }
 }

@@ -114,8 +114,9 @@ impl Estimate<'_> {
         let next;
         match self.staging(layer, &transfers) {
             Some((from, to)) => {
-                let bytes =
-                    |transfers: &[&Transfer]| transfers.iter().map(|transfer| transfer.bytes).sum::<u64>();
+                let bytes = |transfers: &[&Transfer]| {
+                    transfers.iter().map(|transfer| transfer.bytes).fold(0, u64::saturating_add)
+                };
                 let ahead = bytes(&layer.first().weights.iter().collect::<Vec<_>>());
                 let moved =
                     |bytes| copy(&self.machine, self.system.memory(from), self.system.memory(to), bytes);
@@ -129,12 +130,12 @@ impl Estimate<'_> {
                 let all = moved(bytes(&transfers));
                 let late = moved(ahead).saturating_sub(slack);
                 let behind = all.saturating_add(next).saturating_sub(slack);
-                cost.npu_cycles = behind.max(operation.cycles.saturating_add(late)) + tables;
+                cost.npu_cycles = behind.max(operation.cycles.saturating_add(late)).saturating_add(tables);
                 cost.transfer_cycles = all;
                 // The compiler leaves the first transfer out where there was an operation to hide it under.
                 let hidden = if slack > 0 { ahead } else { 0 };
                 traffic = self.traffic(layer, &whole, Some((from, to, hidden)));
-                cost.bottleneck = if behind >= operation.cycles + late && behind > next {
+                cost.bottleneck = if behind >= operation.cycles.saturating_add(late) && behind > next {
                     Bottleneck::Transfer
                 } else {
                     operation.bottleneck
@@ -152,6 +153,8 @@ impl Estimate<'_> {
         cost.weight_cycles = operation.weights;
         cost.output_cycles = operation.output;
         cost.macs = macs(&whole);
+        cost.input_bits = whole.input_bits as u8;
+        cost.output_bits = (8 * output.element.bytes()) as u8;
         self.settle(&mut cost, &traffic);
         Priced { cost, slack: next }
     }
@@ -202,7 +205,10 @@ impl Estimate<'_> {
         let source = |transfer: &Transfer| {
             self.system.port(transfer.source).map(|port| (self.system.memory(port), transfer.bytes))
         };
-        tables.filter_map(source).map(|(memory, bytes)| copy_to_tables(&self.machine, memory, bytes)).sum()
+        tables
+            .filter_map(source)
+            .map(|(memory, bytes)| copy_to_tables(&self.machine, memory, bytes))
+            .fold(0, u64::saturating_add)
     }
 
     /// The output rate. A table that is looked up by a plain copy costs Vela nothing.
@@ -302,7 +308,8 @@ impl Estimate<'_> {
                     (bytes.saturating_mul(burst) / burst.min(run), memory.write_latency, Channel::Write)
                 }
             };
-            let needed = cycles(bytes, memory.bytes_per_cycle(self.machine.product)) + u64::from(latency);
+            let needed =
+                cycles(bytes, memory.bytes_per_cycle(self.machine.product)).saturating_add(latency.into());
             cost.npu_cycles = cost.npu_cycles.max(needed);
             traffic.push(Traffic { port, channel, bytes });
         }

@@ -3,6 +3,8 @@
 //! A layer is one operator of the compiler's schedule. It may be cut in slices of its output's depth, each with weights of its
 //! own, and in stripes of its height; and before its first command there may be transfers of its weights or table.
 
+use std::collections::HashMap;
+
 use super::ClockError;
 use super::pass::{Kind, Machine, Pass};
 use super::schedule::Activation;
@@ -48,8 +50,6 @@ pub(super) struct Piece {
 /// A layer.
 #[derive(Debug, Clone)]
 pub(super) struct Layer {
-    /// Its number in the debug database, where that is known.
-    id: Option<u32>,
     pub(super) pieces: Vec<Piece>,
     /// Operations that take their input from it through a chain buffer (U85).
     pub(super) chain: Vec<Pass>,
@@ -114,6 +114,9 @@ impl Layer {
     }
 }
 
+/// Transfers that may still find the command they are for; no compiler lets so many wait.
+const PENDING_TRANSFERS: usize = 256;
+
 /// The layers of a program in the order of their first commands. Those that `layer_of` has no number for are found by likeness.
 pub(super) fn layers(
     machine: &Machine,
@@ -122,8 +125,12 @@ pub(super) fn layers(
 ) -> Result<Vec<Layer>, ClockError> {
     let mut layers: Vec<Layer> = Vec::new();
     let mut pending: Vec<Transfer> = Vec::new();
+    let mut numbered: HashMap<u32, usize> = HashMap::new();
     for step in program.steps() {
         if let Operation::Dma(dma) = &step.operation {
+            if pending.len() >= PENDING_TRANSFERS {
+                pending.remove(0);
+            }
             pending.push(Transfer::new(dma));
         }
         let Some(pass) = Pass::new(machine, step)? else { continue };
@@ -141,12 +148,20 @@ pub(super) fn layers(
         let piece = Piece { pass, weights, tables };
         let id = layer_of(step.offset);
         let home = match id {
-            Some(_) if !piece.pass.permutes() => layers.iter_mut().rev().find(|layer| layer.id == id),
-            _ => layers.last_mut().filter(|layer| continues(&layer.last().pass, &piece.pass)),
+            Some(id) if !piece.pass.permutes() => numbered.get(&id).copied(),
+            _ => {
+                let last = layers.last().filter(|layer| continues(&layer.last().pass, &piece.pass));
+                last.map(|_| layers.len() - 1)
+            }
         };
-        match home {
+        match home.and_then(|index| layers.get_mut(index)) {
             Some(layer) => layer.pieces.push(piece),
-            None => layers.push(Layer { id, pieces: vec![piece], chain: Vec::new() }),
+            None => {
+                if let Some(id) = id {
+                    numbered.insert(id, layers.len());
+                }
+                layers.push(Layer { pieces: vec![piece], chain: Vec::new() });
+            }
         }
     }
     Ok(layers)

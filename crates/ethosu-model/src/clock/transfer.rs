@@ -85,14 +85,14 @@ impl BlockTransfers {
             let elements = smaller(input.extent, pass.ifm_block).elements();
             let shapes = (pass.ifm_block, input.extent);
             let bytes = inflated(machine, Way::Read, memory, &input.map, pass.input_bits, shapes, elements);
-            u64::from(memory.read_latency) + cycles(bytes, memory.bytes_per_cycle(machine.product))
+            cycles(bytes, memory.bytes_per_cycle(machine.product)).saturating_add(memory.read_latency.into())
         };
         let output = system.port(ofm.region).map_or(0, |port| {
             let memory = system.memory(port);
             let bits = 8 * u64::from(ofm.element.bytes());
             let elements = pass.clipped_block().elements();
             let bytes = inflated(machine, Way::Write, memory, ofm, bits, (pass.block, pass.extent), elements);
-            u64::from(memory.write_latency) + cycles(bytes, memory.bytes_per_cycle(machine.product))
+            cycles(bytes, memory.bytes_per_cycle(machine.product)).saturating_add(memory.write_latency.into())
         });
         let inputs = pass.ifm.iter().chain(pass.ifm2.map());
         Self { input: inputs.map(read).max().unwrap_or(0), output }
@@ -152,13 +152,14 @@ pub(super) fn copy(machine: &Machine, from: &Memory, to: &Memory, bytes: u64) ->
             (usable(from, Channel::Transfer), usable(to, Channel::Write))
         }
     };
-    let reading = cycles(bytes, read) + u64::from(from.read_latency);
-    let writing = cycles(bytes, write) + u64::from(to.write_latency);
+    let reading = cycles(bytes, read).saturating_add(from.read_latency.into());
+    let writing = cycles(bytes, write).saturating_add(to.write_latency.into());
     reading.max(writing)
 }
 
 /// Cycles of a copy into the table memory, which takes a byte a cycle (Vela 5.2.0, `ethos_u55.cpp`).
 pub(super) fn copy_to_tables(machine: &Machine, from: &Memory, bytes: u64) -> u64 {
-    let reading = cycles(bytes, from.bytes_per_cycle(machine.product)) + u64::from(from.read_latency);
+    let reading =
+        cycles(bytes, from.bytes_per_cycle(machine.product)).saturating_add(from.read_latency.into());
     reading.max(bytes)
 }
