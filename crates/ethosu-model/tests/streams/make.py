@@ -50,11 +50,33 @@ CASES = [
     ("STRIDED_SLICE:int8:21", "ethos-u55-128"),
     ("ABS:int16:28", "ethos-u55-128"),
     ("ARG_MAX:int8:4", "ethos-u65-256"),
+    ("ADD:int32:11", "ethos-u65-512"),
+    ("CONV_2D:int8:32", "ethos-u85-256"),
+    ("CONV_2D:int8:21", "ethos-u85-2048"),
+    ("CONV_2D:int16:22", "ethos-u85-128"),
+    ("DEPTHWISE_CONV_2D:int8:36", "ethos-u85-512"),
+    ("TRANSPOSE_CONV:int8:13", "ethos-u85-256"),
+    ("FULLY_CONNECTED:int8:6", "ethos-u85-256"),
+    ("BATCH_MATMUL:int8:3", "ethos-u85-256"),
+    ("AVERAGE_POOL_2D:int8:13", "ethos-u85-256"),
+    ("MAX_POOL_2D:int16:4", "ethos-u85-256"),
+    ("ADD:int8:29", "ethos-u85-256"),
+    ("MUL:int16:7", "ethos-u85-128"),
+    ("SOFTMAX:int8:14", "ethos-u85-256"),
+    ("RESIZE_BILINEAR:int8:7", "ethos-u85-256"),
+    ("TRANSPOSE:int8:3", "ethos-u85-256"),
+    ("ARG_MAX:int8:4", "ethos-u85-256"),
+    ("LOGISTIC:int8:21", "ethos-u85-1024"),
+    ("TANH:int16:37", "ethos-u85-256"),
+    ("SELECT_V2:int8:3", "ethos-u85-256"),
+    ("CHAIN:int8:3", "ethos-u85-256"),
 ]
 
 NETWORKS = [
     ("examples/digits/digits_int8.tflite", "ethos-u55-128"),
     ("examples/gesture/gesture_int16.tflite", "ethos-u65-512"),
+    ("examples/digits/digits_int8.tflite", "ethos-u85-256"),
+    ("examples/gesture/gesture_int16.tflite", "ethos-u85-512"),
 ]
 
 
@@ -67,8 +89,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         models = [(ROOT / path, accelerator) for path, accelerator in NETWORKS]
         for case, accelerator in CASES:
-            model = Path(folder) / (case.lower().replace(":", "_") + ".tflite")
-            command = [sys.executable, "-m", "conformance.generate", "--case", case, "--out", str(model)]
+            product = accelerator.split("-")[1]
+            (Path(folder) / product).mkdir(exist_ok=True)
+            model = Path(folder) / product / (case.lower().replace(":", "_") + ".tflite")
+            command = [sys.executable, "-m", "conformance.generate", "--product", product]
+            command += ["--case", case, "--out", str(model)]
             subprocess.run(command, cwd=ROOT, check=True)
             models.append((model, accelerator))
         for model, accelerator in models:
