@@ -1,0 +1,136 @@
+//! What a record means: exact, different for an established reason, or a failure.
+//!
+//! Each reason here was established by predicting what the program or the reference computes, not guessed from the difference.
+
+use crate::record::{Case, Comparison, Comparisons, Outcome, Product, Record, Reference};
+
+/// What a record means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Equal to the bit to this interpreter.
+    Exact(Reference),
+    /// Different, and why.
+    Explained {
+        /// The largest difference from the interpreter that comes nearest; `None` where the program didn't run to its end.
+        max_abs_diff: Option<f64>,
+        /// The established reason.
+        reason: String,
+    },
+    /// Vela doesn't make a program of it, for an established reason.
+    NotCompiled(String),
+    /// The model of the NPU declines to guess what this field does.
+    NotModelled(String),
+    /// Nobody knows why.
+    Failure(String),
+}
+
+/// The comparison operators.
+const COMPARISONS: [&str; 6] = ["EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"];
+/// Vela's `QuantizedScale` has 31 bits and a shift that isn't negative; a larger scale counts as not positive.
+const LARGEST_SCALE: f64 = (1u64 << 31) as f64;
+
+/// Judges a record.
+pub fn judge(record: &Record) -> Verdict {
+    let stopped = |otherwise: Verdict| match defect(record) {
+        Some(family) => Verdict::Explained { max_abs_diff: None, reason: family },
+        None => otherwise,
+    };
+    match &record.outcome {
+        Outcome::NotCompiled(_) if record.scales.1 >= LARGEST_SCALE => {
+            Verdict::NotCompiled("Vela takes no scale of 2^31 or more".to_owned())
+        }
+        // Vela's program and its places contradict each other: a defect that shows before anything runs.
+        Outcome::NotCompiled(reason) if reason.contains("make no valid blob") && defect(record).is_some() => {
+            Verdict::NotCompiled(defect(record).unwrap_or_default())
+        }
+        Outcome::NotCompiled(reason) => Verdict::Failure(format!("not compiled: {reason}")),
+        Outcome::NotModelled { field, .. } => stopped(Verdict::NotModelled(field.clone())),
+        Outcome::Stopped(reason) => stopped(Verdict::Failure(format!("stopped: {reason}"))),
+        Outcome::Panicked => Verdict::Failure("panicked".to_owned()),
+        Outcome::EnginesDiffer(reason) => Verdict::Failure(format!("the engines differ: {reason}")),
+        Outcome::Compared(comparisons) => compared(record, comparisons),
+    }
+}
+
+fn compared(record: &Record, comparisons: &Comparisons) -> Verdict {
+    if let Some(reference) = comparisons.exact() {
+        return Verdict::Exact(reference);
+    }
+    let Some(nearest) = comparisons.nearest() else {
+        let reasons: Vec<String> =
+            comparisons.refusals.iter().map(|(reference, reason)| format!("{reference}: {reason}")).collect();
+        return Verdict::Failure(format!("no reference: {}", reasons.join("; ")));
+    };
+    let reason = defect(record)
+        .or_else(|| reference_difference(record, comparisons, nearest).map(str::to_owned))
+        .or_else(|| tiny_scale(record, nearest).map(str::to_owned));
+    if let Some(reason) = reason {
+        return Verdict::Explained { max_abs_diff: Some(nearest.max_abs_diff), reason };
+    }
+    let each = comparisons.with.iter();
+    let each = each.map(|one| {
+        format!("{} {} of {} off by up to {}", one.reference, one.mismatches, one.elements, one.max_abs_diff)
+    });
+    Verdict::Failure(each.collect::<Vec<_>>().join(", "))
+}
+
+/// The compiler defect that the network is known to meet: as `npukit build` names it, else as the generator does.
+fn defect(record: &Record) -> Option<String> {
+    let name = record.defects.first().or(record.case.known_defect.as_ref())?;
+    Some(format!("compiler defect: {name}"))
+}
+
+/// Why the references don't compute what the program does, where that is known.
+fn reference_difference(
+    record: &Record,
+    comparisons: &Comparisons,
+    nearest: &Comparison,
+) -> Option<&'static str> {
+    let case = &record.case;
+    let off_by_one = nearest.max_abs_diff <= 1.0;
+    let refuses = |reference| comparisons.refusals.iter().any(|(one, _)| *one == reference);
+    match (case.op.as_str(), case.dtype.as_str()) {
+        ("FULLY_CONNECTED", "uint8") if off_by_one && refuses(Reference::Tflm) => Some(
+            "LiteRT's FULLY_CONNECTED rounds once, the program twice as all of TFLite's convolutions; TFLM has no uint8 kernel",
+        ),
+        ("SUM", _) if off_by_one && nearest.reference == Reference::LitertDefault => {
+            Some("LiteRT scales sums in float32, which errs near ties; TFLM rounds twice")
+        }
+        ("CONCATENATION", "uint8") if off_by_one => Some("LiteRT rescales in float32"),
+        (op, "int8" | "int16") if COMPARISONS.contains(&op) && input_scale(case) < 1.0 / 256.0 => Some(
+            "the references compare codes times 256 times the scale, rounded: with a scale below 1/256 different codes become equal",
+        ),
+        (_, "int16") if refuses(Reference::Tflm) && record.product != Product::U85 && has_narrow_bias(case) => Some(
+            "LiteRT reads the 32-bit biases of an int16 CONV_2D as 64-bit ones; TFLM has no kernel for another layer",
+        ),
+        _ => None,
+    }
+}
+
+/// The scale of the first input; of a case of equal scales, that of all.
+fn input_scale(case: &Case) -> f64 {
+    case.parameters["input"]["scale"].as_f64().unwrap_or(f64::INFINITY)
+}
+
+/// Whether one of the layers is an int16 CONV_2D with 32-bit biases.
+fn has_narrow_bias(case: &Case) -> bool {
+    let layers = case.parameters["layers"].as_array();
+    layers.is_some_and(|layers| layers.iter().any(|layer| layer["op"] == "CONV_2D" && layer["bias"] == "int32"))
+}
+
+/// Whether scales that Vela can't hold exactly account for a difference.
+fn tiny_scale(record: &Record, nearest: &Comparison) -> Option<&'static str> {
+    // An error of the scale moves a code of 16 bits by so much, and the rounding by one more.
+    let reach = 1.0 + record.scale_error * f64::from(u16::MAX);
+    (record.scale_error > 0.0 && nearest.max_abs_diff <= reach)
+        .then_some("Vela holds a scale as a multiple of 2^-63, which is coarse for one below 2^-40")
+}
+
+/// A failure with everything needed to see it again.
+pub fn describe(record: &Record, reason: &str) -> String {
+    let case = &record.case;
+    format!(
+        "{} on {} {}: {reason}\n  conformance --case {}:{}:{:#x} --product {} --accel {}",
+        case.name, record.accelerator, record.variant, case.op, case.dtype, case.seed, record.product, record.accelerator
+    )
+}
