@@ -163,6 +163,10 @@ pub fn ask(
 }
 
 /// What one interpreter computes; the inner error is its refusal.
+#[allow(
+    clippy::field_reassign_with_default,
+    reason = "the options are non-exhaustive and have no constructor"
+)]
 fn voice(
     environment: &Environment,
     reference: Reference,

@@ -13,8 +13,11 @@ use support::{Npukit, digits};
 
 const BYTES: u32 = 16;
 
-/// Commands that copy 16 bytes each: from (region, offset) to (region, offset).
-fn copies(copies: &[((u8, u64), (u8, u64))]) -> Vec<u32> {
+/// A region and an offset in it.
+type Address = (u8, u64);
+
+/// Commands that copy 16 bytes each, from the one to the other.
+fn copies(copies: &[(Address, Address)]) -> Vec<u32> {
     let side = |region| DmaRegion { region, internal: false, stride_mode: DmaStride::D1 };
     let mut commands = Vec::new();
     for &((from, source), (to, destination)) in copies {
