@@ -125,7 +125,7 @@ impl<'c> Slot<'c> {
     fn put(&self, inputs: &[Array]) {
         let mut memory = self.memory.lock().unwrap();
         for (base, size) in self.loaded.region_base.into_iter().zip(self.loaded.region_size) {
-            if base >= SRAM && base < FLASH {
+            if (SRAM..FLASH).contains(&base) {
                 memory.bytes_mut(base, size as usize).unwrap().fill(0x5A);
             }
         }
