@@ -176,7 +176,12 @@ fn malformed_headers_are_refused() {
     assert!(Array::parse(&file(&header, 2)).is_err(), "65 axes");
     assert!(matches!(Array::parse(b"\x93NUMPX"), Err(NpyError::Magic { .. })));
     assert!(matches!(Array::parse(b"\x93NUMPY\x04\x00"), Err(NpyError::Version { major: 4, minor: 0 })));
-    assert!(Array::parse(b"\x93NUMPY\x01\x00\xff\xff{").is_err());
+    for cut in [&b"\x93NUMPY"[..], b"\x93NUMPY\x01\x00\xff", b"\x93NUMPY\x01\x00\xff\xff{"] {
+        let error = Array::parse(cut).unwrap_err();
+        assert!(matches!(error, NpyError::CutOff { .. }), "{error}");
+        assert!(error.to_string().starts_with("the file ends "), "{error}");
+    }
+    assert_eq!(Array::parse(b"").unwrap_err().to_string(), "not a .npy file: it is empty");
     assert!(Npz::open(b"PK\x03\x04").is_err());
 }
 

@@ -16,8 +16,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Header<'_>, NpyError> {
     if magic != MAGIC {
         return Err(NpyError::Magic { found: magic.to_vec() });
     }
-    let truncated = |problem| NpyError::Header { problem, offset: 0, header: String::new() };
-    let version = file.get(6..8).ok_or_else(|| truncated("the file ends before its version"))?;
+    let version = file.get(6..8).ok_or(NpyError::CutOff { place: "before its version" })?;
     // Version 1 has a 16-bit length, versions 2 and 3 a 32-bit one; 3 says the text is UTF-8 rather than Latin-1.
     let (start, length) = match (version[0], version[1]) {
         (1, 0) => (10, file.get(8..10).map(|bytes| usize::from(u16::from_le_bytes([bytes[0], bytes[1]])))),
@@ -28,9 +27,9 @@ pub(super) fn parse(file: &[u8]) -> Result<Header<'_>, NpyError> {
         ),
         (major, minor) => return Err(NpyError::Version { major, minor }),
     };
-    let length = length.ok_or_else(|| truncated("the file ends before its header's length"))?;
+    let length = length.ok_or(NpyError::CutOff { place: "before its header's length" })?;
     let end = start + length;
-    let text = file.get(start..end).ok_or_else(|| truncated("the file ends inside its header"))?;
+    let text = file.get(start..end).ok_or(NpyError::CutOff { place: "inside its header" })?;
     let (dtype, fortran_order, shape) = Parser { text, at: 0 }.dictionary()?;
     Ok(Header { dtype, fortran_order, shape, data: &file[end..] })
 }

@@ -23,7 +23,7 @@ const MAXIMUM_RANK: usize = 64;
 #[non_exhaustive]
 pub enum NpyError {
     /// It doesn't begin as a `.npy` file does.
-    #[error("not a .npy file: it begins with {found:02x?}, not \"\\x93NUMPY\"")]
+    #[error("not a .npy file: {}", beginning(found))]
     Magic {
         /// What it begins with.
         found: Vec<u8>,
@@ -35,6 +35,12 @@ pub enum NpyError {
         major: u8,
         /// Minor number.
         minor: u8,
+    },
+    /// The file is cut off before its data.
+    #[error("the file ends {place}")]
+    CutOff {
+        /// Before or inside what.
+        place: &'static str,
     },
     /// The header isn't the dictionary the format asks for.
     #[error("malformed .npy header: {problem} at byte {offset} of {header:?}")]
@@ -95,6 +101,15 @@ pub enum NpyError {
         #[source]
         source: Box<NpyError>,
     },
+}
+
+/// "it begins with [50, 4b], not ...", or that there is no beginning.
+fn beginning(found: &[u8]) -> String {
+    if found.is_empty() {
+        "it is empty".to_owned()
+    } else {
+        format!("it begins with {found:02x?}, not \"\\x93NUMPY\"")
+    }
 }
 
 /// The type of an array's elements. Always little-endian.

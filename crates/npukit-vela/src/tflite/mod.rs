@@ -31,12 +31,21 @@ pub use operators::{BuiltinOperator, DataType};
 /// What a `.tflite` file carries at byte 4.
 const IDENTIFIER: &[u8; 4] = b"TFL3";
 
+/// What stands in the identifier's place.
+fn no_identifier(found: &[u8]) -> String {
+    if found.is_empty() {
+        "it has fewer than 8 bytes".to_owned()
+    } else {
+        format!("bytes 4 to 7 are {found:02x?}, expected \"TFL3\"")
+    }
+}
+
 /// Why bytes are not a `.tflite` file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file identifier isn't there.
-    #[error("not a TensorFlow Lite flatbuffer: bytes 4 to 7 are {found:02x?}, expected \"TFL3\"")]
+    #[error("not a TensorFlow Lite flatbuffer: {}", no_identifier(found))]
     Identifier {
         /// What stands there; shorter in a shorter file.
         found: Vec<u8>,

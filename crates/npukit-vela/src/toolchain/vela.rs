@@ -60,7 +60,11 @@ impl Vela {
             return Err(error(format!("--version ended with {ending}: {}", done.last_words())));
         }
         let version = done.stdout.lines().map(str::trim).rfind(|line| !line.is_empty());
-        vela.version = version.ok_or_else(|| error("it says nothing to --version".to_owned()))?.to_owned();
+        let version = version.ok_or_else(|| error("it says nothing to --version".to_owned()))?;
+        if !is_version(version) {
+            return Err(error(format!("it isn't Vela: to --version it says {version:?}")));
+        }
+        vela.version = version.to_owned();
         Ok(vela)
     }
 
@@ -107,4 +111,11 @@ impl Vela {
             names.filter(|line| line.starts_with("System_Config.") || line.starts_with("Memory_Mode."));
         Ok(VelaIni::from_names(names.map(str::to_owned)))
     }
+}
+
+/// Whether it looks like "5.2.0" or "5.0.1.dev3+g1234567".
+fn is_version(text: &str) -> bool {
+    let mut parts = text.split('.');
+    let numeric = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.next().is_some_and(numeric) && parts.next().is_some_and(numeric)
 }
