@@ -11,9 +11,9 @@ use crate::engine::Runner;
 use crate::tensor::TensorSpec;
 use crate::{Engine, Session, dtype};
 
-/// The most arena memory that a blob may ask for, in bytes. No Ethos-U55 or U65 system has as much; a damaged blob
+/// The most arena memory that a blob may ask for, in bytes, and that the sessions of one run take together. No Ethos-U55 or U65 system has as much; a damaged blob
 /// easily asks for more.
-const ARENA_LIMIT: u64 = 1 << 30;
+pub(crate) const ARENA_LIMIT: u64 = 1 << 30;
 
 /// A compiled network: the program, its constants, and where its inputs and outputs are.
 ///
@@ -23,6 +23,7 @@ pub struct Network {
     accelerator: Accelerator,
     program: Program,
     memory: Memory,
+    arena_bytes: u64,
     /// Made when the first session needs it.
     plan: OnceLock<Plan>,
     pub(crate) inputs: Vec<Port>,
@@ -117,9 +118,9 @@ impl Network {
     fn read(bytes: &[u8], expected: Option<Accelerator>) -> Result<Network, NetworkError> {
         let blob = Blob::parse(bytes)?;
         let accelerator = accelerator(blob.accel(), expected)?;
-        let found = blob.arena_bytes();
-        if found > ARENA_LIMIT {
-            return Err(NetworkError::Arena { found, limit: ARENA_LIMIT });
+        let arena_bytes = blob.arena_bytes();
+        if arena_bytes > ARENA_LIMIT {
+            return Err(NetworkError::Arena { found: arena_bytes, limit: ARENA_LIMIT });
         }
         let program = Program::decode(blob.command_stream().bytes(), accelerator, &Limits::default())?;
         let memory = memory(&blob);
@@ -147,7 +148,18 @@ impl Network {
         let specs = |ports: &[Port]| ports.iter().map(|port| port.spec.clone()).collect();
         let (input_specs, output_specs) = (specs(&inputs), specs(&outputs));
         let plan = OnceLock::new();
-        Ok(Network { accelerator, program, memory, plan, inputs, outputs, states, input_specs, output_specs })
+        Ok(Network {
+            accelerator,
+            program,
+            memory,
+            arena_bytes,
+            plan,
+            inputs,
+            outputs,
+            states,
+            input_specs,
+            output_specs,
+        })
     }
 
     /// The accelerator it was compiled for.
@@ -168,6 +180,11 @@ impl Network {
     /// Its outputs, in the network's order.
     pub fn outputs(&self) -> &[TensorSpec] {
         &self.output_specs
+    }
+
+    /// Bytes of memory that a session takes for what commands write, padding included.
+    pub fn arena_bytes(&self) -> u64 {
+        self.arena_bytes
     }
 
     /// Whether an inference depends on the ones before it.

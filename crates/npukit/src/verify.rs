@@ -39,6 +39,7 @@ use npukit_vela::toolchain::Environment;
 use serde::Serialize;
 
 use crate::compare::{self, OutputComparison};
+use crate::network::ARENA_LIMIT;
 use crate::{Engine, Network, RunError};
 
 /// Which interpreter decides.
@@ -144,7 +145,7 @@ pub fn ask(
     };
     let (mut voices, mut refusals) = (Vec::new(), Vec::new());
     for (rank, reference) in references.into_iter().enumerate() {
-        progress.step(&format!("asking {reference} ({} inputs)", samples.len()));
+        progress.step(&format!("asking {reference} ({})", inputs(samples.len())));
         match voice(environment, reference, model, samples, stateful)? {
             Ok(outputs) => {
                 voices.push(Voice { reference, version: version(environment, reference), outputs })
@@ -199,6 +200,11 @@ fn version(environment: &Environment, reference: Reference) -> Option<String> {
     environment.packages().get(package).cloned()
 }
 
+/// "1 input", "2 inputs".
+fn inputs(count: usize) -> String {
+    format!("{count} input{}", if count == 1 { "" } else { "s" })
+}
+
 /// Runs a compiled network on all samples: a set of outputs for each. All memory is noise before the first one.
 ///
 /// Samples of a network without states are divided among the machine's cores; those of one with states are one sequence.
@@ -214,9 +220,9 @@ pub fn run(
     /// Any seed makes noise.
     const NOISE: u64 = 0x6E70_756B_6974;
     let count = samples.len();
-    progress.step(&format!("running {count} inputs on {} ({engine} engine)", network.accelerator()));
+    progress.step(&format!("running {} on {} ({engine} engine)", inputs(count), network.accelerator()));
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let workers = if network.is_stateful() { 1 } else { cores.min(count).max(1) };
+    let workers = if network.is_stateful() { 1 } else { workers(cores.min(count), network.arena_bytes()) };
     let (sender, results) = mpsc::channel();
     thread::scope(|scope| {
         for worker in 0..workers {
@@ -240,6 +246,13 @@ pub fn run(
         }
         Ok(outputs.into_iter().flatten().collect())
     })
+}
+
+/// As many workers as are asked for, or as have arenas that fit the limit together: a small file that claims a large arena
+/// takes no more memory on a machine with many cores than on one with few.
+fn workers(wanted: usize, arena_bytes: u64) -> usize {
+    let affordable = ARENA_LIMIT / arena_bytes.max(1);
+    wanted.min(usize::try_from(affordable).unwrap_or(usize::MAX)).max(1)
 }
 
 /// How a compiled network compares with one interpreter.
@@ -344,5 +357,19 @@ impl Disagreement {
             max_abs_diff: divergence.max_abs_diff,
             rounding: divergence.rounding.map(|rounding| rounding.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arenas_of_all_workers_stay_below_the_limit() {
+        assert_eq!(workers(64, 0), 64);
+        assert_eq!(workers(64, 1 << 20), 64);
+        assert_eq!(workers(64, ARENA_LIMIT / 3), 3);
+        assert_eq!(workers(64, ARENA_LIMIT), 1);
+        assert_eq!(workers(0, 1 << 10), 1);
     }
 }
