@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod bench;
 mod bill;
 pub mod classify;
 pub mod compare;

@@ -1,5 +1,6 @@
 //! The commands and what they have in common.
 
+mod bench;
 mod build;
 mod compilation;
 mod completions;
@@ -52,6 +53,7 @@ enum Command {
     Run(run::Arguments),
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
+    Bench(bench::Arguments),
     Admit(AdmitArgs),
     Tables(TablesArgs),
     Nbg(NbgArgs),
@@ -96,6 +98,7 @@ fn execute(line: &CommandLine) -> Outcome<Done> {
         Command::Run(arguments) => run::execute(arguments),
         Command::Inspect(arguments) => inspect::execute(arguments),
         Command::Disasm(arguments) => disasm::execute(arguments),
+        Command::Bench(arguments) => bench::execute(arguments),
         Command::Admit(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
         Command::Tables(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
         Command::Nbg(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
