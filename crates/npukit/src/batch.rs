@@ -134,6 +134,9 @@ fn named<'p>(argument: &'p Path, inputs: &[TensorSpec]) -> Result<(Option<usize>
     if argument.exists() {
         return Ok((None, argument));
     }
+    if file.is_empty() {
+        return Ok((None, argument));
+    }
     match inputs.iter().position(|input| input.name == name) {
         Some(index) => Ok((Some(index), Path::new(file))),
         None => Err(BatchError::UnknownInput { name: name.to_owned(), known: names(inputs) }),
@@ -144,7 +147,8 @@ fn names(inputs: &[TensorSpec]) -> String {
     inputs.iter().map(|input| format!("'{}'", input.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// A file itself; a folder's array files in the order of their names.
+/// A file itself; a folder's array files in the order of their names. Folders in it and hidden files, such as those in
+/// which macOS keeps attributes, aren't meant.
 fn files(path: &Path) -> Result<Vec<PathBuf>, BatchError> {
     let read = |source| BatchError::Read { path: path.to_owned(), source };
     if !fs::metadata(path).map_err(read)?.is_dir() {
@@ -155,7 +159,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, BatchError> {
         let file = entry.map_err(read)?.path();
         let extension =
             file.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
-        if matches!(extension.as_deref(), Some("npy" | "npz")) {
+        let hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if matches!(extension.as_deref(), Some("npy" | "npz")) && !hidden && !file.is_dir() {
             files.push(file);
         }
     }
@@ -232,6 +237,9 @@ fn zip(columns: &[&Column]) -> Result<Vec<Sample>, BatchError> {
 /// The samples of an archive: arrays by the inputs' names, or as many arrays as inputs in the archive's order.
 fn archived(path: &Path, archive: &mut Npz<'_>, inputs: &[TensorSpec]) -> Result<Vec<Sample>, BatchError> {
     let present = archive.names();
+    if present.is_empty() {
+        return Err(BatchError::NoSamples { path: path.to_owned() });
+    }
     let by_name = inputs.iter().all(|input| present.contains(&input.name));
     if !by_name && present.len() != inputs.len() {
         return Err(BatchError::Incomplete {
@@ -342,6 +350,8 @@ mod tests {
             file(folder.path(), name, &[batch, 2]);
         }
         fs::write(folder.path().join("labels.txt"), "0").unwrap();
+        fs::write(folder.path().join("._a.npy"), "attributes").unwrap();
+        fs::create_dir(folder.path().join("folder.npy")).unwrap();
         let origins: Vec<String> =
             read(&argument, &inputs).unwrap().into_iter().map(|sample| sample.origin).collect();
         let name = |name: &str| folder.path().join(name).display().to_string();
@@ -370,9 +380,12 @@ mod tests {
         assert!(text(std::slice::from_ref(&x)).contains("input 'y' is missing"));
         assert!(text(&[x.clone(), y.clone(), y.clone()]).contains("one too many"));
         assert!(text(&["z=a.npy".into()]).contains("no input 'z'"));
+        assert!(text(&["x=".into()]).starts_with("x=: "));
         assert!(text(&[x.clone(), file(folder.path(), "y2.npy", &[3, 3])]).ends_with("has 3"));
 
         let archive = folder.path().join("both.npz");
+        fs::write(&archive, write_npz([]).unwrap()).unwrap();
+        assert!(text(std::slice::from_ref(&archive)).contains("no samples"));
         let (a, b) = (array(&[5, 2]), array(&[5, 3]));
         fs::write(&archive, write_npz([("y", &b), ("x", &a)]).unwrap()).unwrap();
         let sample = &read(std::slice::from_ref(&archive), &inputs).unwrap()[4];

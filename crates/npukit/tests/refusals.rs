@@ -39,7 +39,7 @@ fn models_that_are_none() {
         };
         refused("none.tflite", &["No such file"]);
         refused("text.tflite", &["not a TensorFlow Lite flatbuffer", "TFL3"]);
-        refused("empty.tflite", &["not a TensorFlow Lite flatbuffer"]);
+        refused("empty.tflite", &["not a TensorFlow Lite flatbuffer", "fewer than 8 bytes"]);
         refused("half.tflite", &["truncated or damaged", "0x"]);
         refused("float.tflite", &["isn't quantised", "'a' is float32", "int8"]);
         refused("open.tflite", &["'width'", "[1, -1, 8]", "fixed input shape"]);
@@ -70,7 +70,14 @@ fn options_that_make_no_sense() {
     refused(&["--cop-format", "COP1"], &["COP2", "--io arena"]);
     refused(&["--io", "somewhere"], &["somewhere", "separate", "arena"]);
     refused(&["--vela", "/nowhere/vela"], &["/nowhere/vela"]);
-    refused(&["--vela-arg", "--no-such-option"], &["compiler failed", "no-such-option"]);
+    refused(
+        &["--vela-arg", "--no-such-option"],
+        &["compiler failed", "no-such-option", "Vela refuses its options"],
+    );
+    refused(&["--memory-mode", "Dedicated_Sram"], &["arena_mem_area", "Vela refuses its options"]);
+    refused(&["--vela", "/bin/echo"], &["isn't Vela", "--version"]);
+    let json = npukit.json(2, &["build", &digits, "--arena-cache-size", "99999999999999"]);
+    assert_eq!(json["error"]["kind"], "configuration");
     npukit.refused(2, &["verify", &digits, "--engine", "slow"], &["slow", "fast", "reference"]);
     npukit.refused(2, &["verify", &digits, "--against", "tf"], &["tflm", "litert"]);
     npukit.refused(2, &["verify", &digits, "--samples", "0"], &["nothing to compare"]);
@@ -88,6 +95,8 @@ fn inputs_that_do_not_fit() {
     npukit.file("none.npy", &array(Dtype::Int8, &[0, 8, 8, 1]));
     npukit.file("text.npy", b"1 2 3");
     npukit.file("short.npy", &array(Dtype::Int8, &[1, 8, 8, 1])[..150]);
+    npukit.file("empty.npy", b"");
+    npukit.file("cut.npy", &array(Dtype::Int8, &[1, 8, 8, 1])[..100]);
     npukit.file("labels.txt", b"cat\ndog\n");
     fs::create_dir(npukit.folder().join("empty")).unwrap();
     let digits = digits();
@@ -103,12 +112,21 @@ fn inputs_that_do_not_fit() {
         refused("short.npy", &["takes 64 bytes of data"]);
         refused("missing.npy", &["No such file"]);
         refused("empty", &["no .npy or .npz file"]);
+        refused("empty.npy", &["not a .npy file: it is empty"]);
+        refused("cut.npy", &["ends inside its header", "cut off"]);
         let named = ["--input", "other=shape.npy"];
         npukit.refused(2, &[&what[..], &named].concat(), &["no input 'other'", "'input'"]);
         let labels = ["--input", &example("digits/samples.npy"), "--labels", "labels.txt"];
         npukit.refused(2, &[&what[..], &labels].concat(), &["labels.txt", "2 names", "10 elements"]);
     }
     npukit.refused(2, &["run", "d.npub"], &["takes input 'input'", "--input"]);
+    npukit.refused(2, &["run", &digits, "--input", "shape.npy"], &["it is a .tflite", "npukit build"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("loop.npy", npukit.folder().join("loop.npy")).unwrap();
+        let json = npukit.json(2, &["run", "d.npub", "--input", "loop.npy"]);
+        assert_eq!(json["error"]["kind"], "unreadable");
+    }
 }
 
 #[test]
@@ -152,6 +170,9 @@ fn blobs_that_are_damaged() {
     assert_eq!(npukit.run(&[&run[..], &["--accel", "ethos-u55-256"]].concat()).status, 0);
     let other = ["run", "d.npub", "--input", &samples, "--accel", "ethos-u55-32"];
     npukit.refused(2, &other, &["ethos-u55-256", "ethos-u55-32"]);
+    let other = ["disasm", "d.npub", "--accel", "ethos-u55-32"];
+    npukit.refused(2, &other, &["ethos-u55-256", "ethos-u55-32"]);
+    assert_eq!(npukit.run(&["disasm", "d.npub", "--accel", "ethos-u55-256"]).status, 0);
 }
 
 #[test]
@@ -173,6 +194,22 @@ fn results_that_cannot_be_written() {
     npukit.refused(2, &["build", "model.tflite", "-o", "model.tflite"], &["named twice"]);
     npukit.file("d.npub", b"");
     npukit.refused(2, &["run", "d.npub", "--output-dir", "d.npub", "--input", "x.npy"], &["d.npub"]);
+}
+
+#[test]
+fn results_do_not_overwrite_what_they_are_made_from() {
+    let npukit = Npukit::new();
+    assert_eq!(npukit.run(&["build", &digits(), "-o", "d.npub"]).status, 0);
+    let folder = npukit.folder().join("x");
+    fs::create_dir(&folder).unwrap();
+    let input = array(Dtype::Int8, &[1, 8, 8, 1]);
+    fs::write(folder.join("output_0.npy"), &input).unwrap();
+    for given in ["x/output_0.npy", "x/../x/output_0.npy", "input=x/output_0.npy", "x", "x/."] {
+        let run = ["run", "d.npub", "--input", given, "--output-dir", "x"];
+        npukit.refused(2, &run, &["is read and written", "another folder"]);
+    }
+    assert_eq!(fs::read(folder.join("output_0.npy")).unwrap(), input);
+    assert_eq!(npukit.run(&["run", "d.npub", "--input", "x", "--output-dir", "x/y"]).status, 0);
 }
 
 /// A search path and a cache with nothing in them.

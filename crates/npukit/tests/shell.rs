@@ -44,6 +44,20 @@ fn a_full_disk_is_a_failure() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_result_is_not_mixed_with_the_report() {
+    let npukit = Npukit::new();
+    let ran = npukit.run(&["build", &digits(), "-o", "/dev/stdout", "--json"]);
+    assert_eq!((ran.status, &ran.object()["error"]["kind"]), (2, &"unwritable".into()), "{ran:?}");
+    let report = std::fs::File::create(npukit.folder().join("report")).unwrap();
+    let status = npukit.command(&["build", &digits(), "-o", "report"]).stdout(report).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+    let nowhere = Stdio::null();
+    let status = npukit.command(&["build", &digits(), "-o", "/dev/null"]).stdout(nowhere).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
 fn errors_are_objects_too() {
     let npukit = Npukit::new();
     for arguments in [

@@ -28,6 +28,9 @@ impl Destination {
             Err(_) => named.to_owned(),
         };
         let destination = Destination { named: named.to_owned(), file };
+        if is_standard_output(&destination.file) {
+            return Err(unwritable(&"it is standard output, where the report goes"));
+        }
         if destination.is_special() {
             File::options().write(true).open(&destination.file).map_err(|error| unwritable(&error))?;
         } else {
@@ -113,6 +116,22 @@ impl Destination {
     pub(super) fn is_special(&self) -> bool {
         fs::metadata(&self.file).is_ok_and(|there| !there.is_file())
     }
+}
+
+/// Whether a file is the one that standard output goes to. What a device such as `/dev/null` is given can't be mixed up.
+#[cfg(unix)]
+fn is_standard_output(file: &Path) -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let Ok(there) = fs::metadata(file) else { return false };
+    let output = io::stdout().as_fd().try_clone_to_owned().and_then(|output| File::from(output).metadata());
+    !there.file_type().is_char_device()
+        && output.is_ok_and(|output| (output.dev(), output.ino()) == (there.dev(), there.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_standard_output(_: &Path) -> bool {
+    false
 }
 
 #[cfg(test)]

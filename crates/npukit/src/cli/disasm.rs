@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     /// The compiled network
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// The NPU, for a blob that doesn't say which one it is for
+    /// The NPU, for a blob that doesn't say which one it is for; refuses a blob for another
     #[arg(long, value_name = "NPU")]
     accel: Option<Accelerator>,
 }
@@ -51,6 +51,12 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
             (npukit::accelerator_of(&blob), blob.command_stream().bytes().to_vec())
         }
     };
+    if let (Some(asked), Some(stated)) = (arguments.accel, stated)
+        && asked != stated
+    {
+        let found = format_args!("it was compiled for {stated}, not for {asked}");
+        return Err(Failure::of_file("other_accelerator", path, found).advise("Leave --accel out."));
+    }
     let accelerator = arguments
         .accel
         .or(stated)

@@ -40,8 +40,12 @@ impl Failure {
 
     /// A file that can't be read.
     pub(super) fn reading(file: &Path, error: &io::Error) -> Failure {
-        let kind = if error.kind() == io::ErrorKind::NotFound { "no_such_file" } else { "unreadable" };
-        Failure::of_file(kind, file, error)
+        Failure::of_file(Failure::kind_of_reading(error), file, error)
+    }
+
+    /// The word for a file that can't be read.
+    pub(super) fn kind_of_reading(error: &io::Error) -> &'static str {
+        if error.kind() == io::ErrorKind::NotFound { "no_such_file" } else { "unreadable" }
     }
 
     /// Says what to do about it.
@@ -158,7 +162,14 @@ impl Failure {
             CompileError::SeparateNeedsCop2 => {
                 ("usage", Some("Leave --cop-format out, or ask for --io arena."))
             }
-            CompileError::Failed { .. } | CompileError::NoOutput { .. } | CompileError::TimedOut { .. } => (
+            CompileError::Failed { ref last_words, .. } if is_about_options(last_words) => (
+                "configuration",
+                Some(
+                    "Vela refuses its options: change --memory-mode, --system-config or what else was asked for.",
+                ),
+            ),
+            CompileError::TimedOut { .. } => ("compiler", Some("Allow it more with --vela-time-limit.")),
+            CompileError::Failed { .. } | CompileError::NoOutput { .. } => (
                 "compiler",
                 Some(
                     "The fault is Vela's: try another --accel, --optimise or --memory-mode, and report it to Arm.",
@@ -209,4 +220,9 @@ impl Failure {
             .with("cpu_operators", list)
             .answer()
     }
+}
+
+/// Whether Vela's last words are that it doesn't take its options: errors of its errors.py, or of Python's argparse.
+fn is_about_options(last_words: &str) -> bool {
+    ["ConfigOptionError:", "CliOptionError:", "vela: error:"].iter().any(|words| last_words.contains(words))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use npukit::batch::Sample;
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::destination::Destination;
 use super::failure::{Failure, Outcome};
+use super::inspect::Kind;
 use super::progress::Display;
 use super::report::{Answer, count, good};
 use super::samples::{self, Classified, Labels};
@@ -65,6 +66,10 @@ struct Output {
 pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let path = &arguments.file;
     let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+    if Kind::of(&bytes) == Some(Kind::Tflite) {
+        return Err(Failure::of_file("not_an_npub", path, "it is a .tflite, not an .npub")
+            .advise("Compile it with npukit build; npukit verify compiles and runs it in one go."));
+    }
     let network = match arguments.accel {
         Some(accelerator) => Network::from_npub_for(&bytes, accelerator),
         None => Network::from_npub(&bytes),
@@ -87,6 +92,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
         for index in 0..network.outputs().len() {
             files.push(Destination::check(&folder.join(format!("output_{index}.npy")))?);
         }
+        apart(arguments, folder, &files)?;
     }
 
     let mut progress = Display::new();
@@ -119,6 +125,23 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
             .unwrap_or_default(),
         origins: samples.into_iter().map(|Sample { origin, .. }| origin).collect(),
     }))
+}
+
+/// Refuses to write a result over what it is made from, or into a folder whose files are inputs, where the next run
+/// would take it for one.
+fn apart(arguments: &Arguments, folder: &Path, files: &[Destination]) -> Outcome<()> {
+    let mut given = samples::named(&arguments.input);
+    given.extend(
+        [Some(&arguments.file), arguments.labels.as_ref()].into_iter().flatten().flat_map(fs::canonicalize),
+    );
+    let folder_is_input = fs::canonicalize(folder).is_ok_and(|folder| given.contains(&folder));
+    let overwritten = files.iter().find(|file| given.contains(&file.resolved()));
+    let twice = if folder_is_input { Some(folder) } else { overwritten.map(Destination::path) };
+    match twice {
+        Some(path) => Err(Failure::of_file("usage", path, "is read and written")
+            .advise("Name another folder for the results.")),
+        None => Ok(()),
+    }
 }
 
 /// All samples' arrays as one: along the first axis where that is 1, else along a new one.

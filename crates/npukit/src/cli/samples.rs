@@ -15,10 +15,13 @@ use super::failure::{Failure, Outcome};
 pub(super) fn read(arguments: &[PathBuf], inputs: &[TensorSpec]) -> Outcome<Vec<Sample>> {
     batch::read(arguments, inputs).map_err(|error| {
         let kind = match &error {
-            BatchError::Read { .. } => return Failure::new("no_such_file", &error),
+            BatchError::Read { source, .. } => {
+                return Failure::new(Failure::kind_of_reading(source), &error);
+            }
             BatchError::EmptyFolder { .. } => return Failure::new("not_an_array", &error),
             BatchError::Npy { .. } => {
-                return Failure::new("not_an_array", &error).advise("Save arrays with numpy.save or numpy.savez.");
+                return Failure::new("not_an_array", &error)
+                    .advise("Save arrays with numpy.save or numpy.savez; copy the file again if it was cut off.");
             }
             _ => "wrong_input",
         };
@@ -38,6 +41,18 @@ pub(super) fn read(arguments: &[PathBuf], inputs: &[TensorSpec]) -> Outcome<Vec<
             takes.join("; ")
         ))
     })
+}
+
+/// The files and folders that arguments of `--input` name, with links followed; only those that are there.
+pub(super) fn named(arguments: &[PathBuf]) -> Vec<PathBuf> {
+    let file = |argument: &PathBuf| {
+        let behind_name = || {
+            let (_, file) = argument.to_str()?.split_once('=')?;
+            fs::canonicalize(file).ok()
+        };
+        fs::canonicalize(argument).ok().or_else(behind_name)
+    };
+    arguments.iter().filter_map(file).collect()
 }
 
 /// Names of classes, and the output that chooses between them.
