@@ -42,6 +42,9 @@ pub struct Config<T: Target = Any> {
     pub cache_line: Option<u32>,
     /// Reads of `STATUS` before a reset is given up.
     pub reset_polls: u32,
+    /// Whether the registers a job was started with are read back when it ends. What differs is the work of another master:
+    /// [`FaultKind::Interference`](crate::FaultKind::Interference). On by default; off saves some twenty reads a job.
+    pub read_back: bool,
     /// The size the NPU has to have, if it must not be another.
     pub accelerator: Option<Accelerator>,
 }
@@ -58,6 +61,7 @@ impl<T: Target> Config<T> {
             fast_memory: None,
             cache_line: None,
             reset_polls: RESET_POLLS,
+            read_back: true,
             accelerator: None,
         }
     }
@@ -96,6 +100,12 @@ impl<T: Target> Config<T> {
     /// With another limit for resets.
     pub const fn with_reset_polls(mut self, polls: u32) -> Config<T> {
         self.reset_polls = polls;
+        self
+    }
+
+    /// Without reading registers back when a job ends.
+    pub const fn without_read_back(mut self) -> Config<T> {
+        self.read_back = false;
         self
     }
 

@@ -169,6 +169,9 @@ impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
 
     /// Looks for a register that isn't as [`program`](Npu::program) left it: the work of another master.
     pub(crate) fn interference(&self, prepared: &Prepared) -> Option<(&'static str, u64, u64)> {
+        if !self.device.config.read_back {
+            return None;
+        }
         let bus = &self.device.bus;
         let wide = self.product().address_bits() > 32;
         let address = |offset| {

@@ -121,6 +121,19 @@ fn a_second_master_is_found_out() {
 }
 
 #[test]
+fn registers_need_not_be_read_back() {
+    let accelerator = Accelerator::U55_128;
+    let payload = payload(accelerator, &copies(1, accelerator.product()));
+    let memory = memory(&payload);
+    let sim = Sim::new(accelerator, &memory);
+    let device: Device<_> = Device::new(sim.clone(), Config::new().without_read_back());
+    let mut npu = device.init().unwrap();
+    sim.lock().inject(Injection::SecondMaster(vec![(registers::BASEP + 56, 0x10)]));
+    npu.invoke(&mut job(&payload)).expect("nobody looks");
+    assert!(copied(&memory, 1));
+}
+
+#[test]
 fn a_second_masters_job_is_not_run_over() {
     let accelerator = Accelerator::U55_128;
     let payload = payload(accelerator, &copies(1, accelerator.product()));

@@ -187,7 +187,7 @@ fn a_late_handler_never_ends_the_next_job() {
 
 #[test]
 fn a_late_handler_swallows_no_interrupt() {
-    check(2, || {
+    check(3, || {
         let (registers, device) = wired();
         let mut npu = device.init().unwrap();
         let mut job = job();

@@ -109,7 +109,7 @@ fn addresses() {
     let (_, message) = refusal(&mut npu, &mut with(FLASH, &[SOURCE, 0xFFFF_FFF0], &[64, 17]));
     assert_eq!(message, "region 1, 0x11 bytes at 0xfffffff0, lies outside the NPU's 32-bit addresses");
     npu.check(&with(FLASH, &[SOURCE, 0xFFFF_FFF0], &[64, 16])).unwrap();
-    let (error, _) = refusal(&mut npu, &mut with(FLASH, &[u64::MAX & !15, DESTINATION], &[64, 64]));
+    let (error, _) = refusal(&mut npu, &mut with(FLASH, &[!15, DESTINATION], &[64, 64]));
     assert!(matches!(error, JobError::Address { place: Place::Region(0), .. }));
     let nine = Job::from_addresses(payload, None, &[0; 9], &[0; 9]);
     assert_eq!(nine.unwrap_err(), PayloadJobError::TooManyRegions { found: 9 });

@@ -193,7 +193,7 @@ impl Execution {
             plan: None,
         };
         execution.check_places().map_err(|refusal| Outcome::Refused { refusal, offset: 0 })?;
-        execution.group();
+        execution.group(memory);
         execution.bind();
         execution.stretches = execution.stretches(execution.accesses.len());
         Ok(execution)
@@ -258,8 +258,9 @@ impl Execution {
         at(access.range.start)..at(access.range.end)
     }
 
-    /// Finds out which regions there are.
-    fn group(&mut self) {
+    /// Finds out which regions there are, and how large. An operation that touches what isn't there won't run, so it doesn't
+    /// count.
+    fn group(&mut self, memory: &dyn SystemMemory) {
         for region in 0..REGIONS as u8 {
             if self.accesses.iter().flatten().any(|access| access.region == region) {
                 let base = self.registers.basep[usize::from(region)];
@@ -273,10 +274,15 @@ impl Execution {
                 }
             }
         }
+        let there = |base: u64, access: &Access| {
+            let bytes = (access.range.end - access.range.start) as u64;
+            memory.has(base.saturating_add_signed(access.range.start), bytes, access.writes())
+        };
         for group in &mut self.groups {
             let touched =
                 || self.accesses.iter().flatten().filter(|access| group.regions.contains(&access.region));
-            group.bytes = touched().map(|access| access.range.end).max().unwrap_or(0) as usize;
+            let reached = touched().filter(|access| there(group.base, access)).map(|access| access.range.end);
+            group.bytes = reached.max().unwrap_or(0) as usize;
             // The planner decodes weights and tables ahead where nothing writes them.
             let decides = |access: &Access| {
                 matches!(access.channel, Channel::Weights | Channel::Scales | Channel::TransferRead)

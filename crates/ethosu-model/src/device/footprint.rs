@@ -85,7 +85,9 @@ fn dma(dma: &Dma, accesses: &mut Vec<Access>) {
     let side = |start: u64, strides: (i64, i64), source| {
         let rows = by_index(source).map_or(rows, |indexed| indexed.max.into());
         let start = bytes(start, 0).start;
-        let ends = [0, planes * strides.0].map(|plane| [0, rows * strides.1].map(|row| start + plane + row));
+        let row_ends = [0, rows.saturating_mul(strides.1)];
+        let ends =
+            [0, planes * strides.0].map(|plane| row_ends.map(|row| (start + plane).saturating_add(row)));
         let (low, high) =
             ends.into_iter().flatten().fold((i64::MAX, i64::MIN), |(l, h), at| (l.min(at), h.max(at)));
         low..high.saturating_add_unsigned(dma.length)

@@ -16,3 +16,6 @@ pub use injection::Injection;
 pub use memory::{Banks, SystemMemory};
 pub use npu::{Npu, Timing};
 pub use pmu::{Activity, Counts, JobView, NoClock};
+
+#[cfg(test)]
+mod tests;
