@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use ethosu_isa::Product;
 use npukit_vela::tflite::{DataType, Model, Operator, Subgraph};
 use serde::Serialize;
 
@@ -53,6 +54,17 @@ impl Family {
         }
     }
 
+    /// Whether programs for a product have it.
+    pub fn is_on(self, product: Product) -> bool {
+        match self {
+            Family::TransposeUint8 => product != Product::U85,
+            Family::MirrorPadChannels
+            | Family::SumSeveralAxes
+            | Family::ReduceWithoutKeptDimensions
+            | Family::Neg => true,
+        }
+    }
+
     /// What the compiled program computes in its place.
     pub const fn effect(self) -> &'static str {
         match self {
@@ -90,7 +102,8 @@ impl fmt::Display for KnownDefect {
     }
 }
 
-/// The operators of a model that Vela 5.2.0 is known to compile wrong.
+/// The operators of a model that Vela 5.2.0 is known to compile wrong, for one product at least ([`Family::is_on`] says for
+/// which).
 pub fn find(model: &Model<'_>) -> Vec<KnownDefect> {
     let graph = model.main();
     let defect = |operator: &Operator<'_>| {

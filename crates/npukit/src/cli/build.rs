@@ -11,7 +11,7 @@ use npukit::tensor::TensorSpec;
 use npukit::{Built, MemoryBill};
 use serde::Serialize;
 
-use super::compilation::{Options, Settled, Source};
+use super::compilation::{Options, Settled};
 use super::destination::Destination;
 use super::failure::{Failure, Outcome};
 use super::progress::Display;
@@ -54,7 +54,7 @@ struct Report {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
-    let source = Source::read(&arguments.model)?;
+    let source = arguments.compilation.source(&arguments.model)?;
     let named = arguments.output.clone().unwrap_or_else(|| {
         Path::new(arguments.model.file_stem().unwrap_or("network".as_ref())).with_extension("npub")
     });

@@ -131,6 +131,13 @@ impl Options {
         Toolchain::new(settings).map_err(Failure::toolchain)
     }
 
+    /// Reads a network that will be compiled for this NPU, and looks at it before anything costs time.
+    pub(super) fn source(&self, path: &Path) -> Outcome<Source> {
+        let mut source = Source::read(path)?;
+        source.defects.retain(|defect| defect.family.is_on(self.accel.product()));
+        Ok(source)
+    }
+
     /// The options as the library takes them.
     fn build_options(&self) -> BuildOptions {
         let mut options = BuildOptions::new(self.accel);

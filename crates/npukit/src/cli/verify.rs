@@ -90,7 +90,7 @@ struct Refused {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
-    let source = Source::read(&arguments.model)?;
+    let source = arguments.compilation.source(&arguments.model)?;
     let (inputs, outputs) = ports(&source)?;
     let given = samples::read(&arguments.input, &inputs)?;
     let labels = Labels::read(arguments.labels.as_deref(), &outputs)?;
