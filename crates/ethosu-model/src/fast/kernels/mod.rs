@@ -296,7 +296,7 @@ pub(super) enum Combination {
     Product,
 }
 
-/// An element-wise operation on bytes.
+/// An element-wise operation on bytes. The lanes of each of its scalings are alike.
 pub(super) struct Combine<'a> {
     pub(super) operands: [Operand<'a>; 2],
     pub(super) mode: Combination,
