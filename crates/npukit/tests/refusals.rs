@@ -23,6 +23,7 @@ fn models_that_are_none() {
     let model = fs::read(digits()).unwrap();
     npukit.file("text.tflite", b"this is no network");
     npukit.file("empty.tflite", b"");
+    npukit.file("blob.tflite", b"NPU1 and more");
     npukit.file("half.tflite", &model[..model.len() / 2]);
     let float = |name, shape: &[i32]| Tensor::float(name, shape);
     npukit.file(
@@ -42,6 +43,7 @@ fn models_that_are_none() {
         refused("empty.tflite", &["not a TensorFlow Lite flatbuffer", "fewer than 8 bytes"]);
         refused("half.tflite", &["truncated or damaged", "0x"]);
         refused("float.tflite", &["isn't quantised", "'a' is float32", "int8"]);
+        refused("blob.tflite", &["compiled already", "npukit run"]);
         refused("open.tflite", &["'width'", "[1, -1, 8]", "fixed input shape"]);
     }
     npukit.refused(2, &["inspect", "half.tflite"], &["half.tflite", "truncated or damaged"]);
@@ -76,8 +78,16 @@ fn options_that_make_no_sense() {
     );
     refused(&["--memory-mode", "Dedicated_Sram"], &["arena_mem_area", "Vela refuses its options"]);
     refused(&["--vela", "/bin/echo"], &["isn't Vela", "--version"]);
+    npukit.file("odd.ini", b"[System_Config.a]\ncore_clock=fast\n[Memory_Mode.b]\nconst_mem_area=Axi0\n");
+    refused(&["--vela-config", "odd.ini"], &["fast", "Look at --vela-config first"]);
+    fs::remove_file(npukit.folder().join("odd.ini")).unwrap();
     let json = npukit.json(2, &["build", &digits, "--arena-cache-size", "99999999999999"]);
     assert_eq!(json["error"]["kind"], "configuration");
+    // More than memory holds is refused before anything is made of it, and the object says so.
+    for samples in ["18446744073709551615", "9999999999"] {
+        let json = npukit.json(2, &["verify", &digits, "--samples", samples]);
+        assert_eq!(json["error"]["kind"], "usage", "{json}");
+    }
     npukit.refused(2, &["verify", &digits, "--engine", "slow"], &["slow", "fast", "reference"]);
     npukit.refused(2, &["verify", &digits, "--against", "tf"], &["tflm", "litert"]);
     npukit.refused(2, &["verify", &digits, "--samples", "0"], &["nothing to compare"]);

@@ -16,6 +16,7 @@ use npukit_vela::toolchain::{Settings, Toolchain, Vela};
 use serde::Serialize;
 
 use super::failure::{Failure, Outcome};
+use super::inspect::Kind;
 
 /// How a network is compiled.
 #[derive(Args, Debug)]
@@ -99,6 +100,10 @@ impl Source {
     /// Reads a network and looks at it, before anything costs time.
     pub(super) fn read(path: &Path) -> Outcome<Source> {
         let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+        if Kind::of(&bytes) == Some(Kind::Npub) {
+            return Err(Failure::of_file("not_a_tflite", path, "it is an .npub, which is compiled already")
+                .advise("Give the .tflite that it was made from; npukit run runs an .npub."));
+        }
         let prepared = prepare(&bytes).map_err(|error| Failure::compile(path, error))?;
         let model = Model::parse(&prepared.network).map_err(|error| Failure::tflite(path, &error))?;
         let defects = defects::find(&model);
@@ -166,8 +171,16 @@ impl Options {
 
     /// Compiles and packs.
     pub(super) fn build(&self, vela: &Vela, source: &Source, progress: &mut dyn Progress) -> Outcome<Built> {
-        build(vela, &source.bytes, &self.build_options(), progress)
-            .map_err(|error| Failure::compile(&source.path, error).with("accel", self.accel.name()))
+        build(vela, &source.bytes, &self.build_options(), progress).map_err(|error| {
+            let failure = Failure::compile(&source.path, error).with("accel", self.accel.name());
+            let own = [
+                (self.vela_config.is_some(), "--vela-config"),
+                (!self.vela_arguments.is_empty(), "--vela-arg"),
+                (vela.is_named_by_user(), "--vela"),
+            ];
+            let own: Vec<&str> = own.into_iter().filter_map(|(given, name)| given.then_some(name)).collect();
+            if own.is_empty() { failure } else { failure.suspect(&own.join(" and ")) }
+        })
     }
 }
 

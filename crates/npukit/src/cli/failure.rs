@@ -187,6 +187,15 @@ impl Failure {
         }
     }
 
+    /// Adds to the advice where an own configuration or own arguments may be at fault rather than Vela.
+    pub(super) fn suspect(mut self, options: &str) -> Failure {
+        if self.kind == "compiler" {
+            let advice = self.advice.unwrap_or_default();
+            self.advice = Some(format!("Look at {options} first. {advice}"));
+        }
+        self
+    }
+
     /// A file that should be a `.tflite`.
     pub(super) fn tflite(file: &Path, error: &tflite::Error) -> Failure {
         let kind = match error {

@@ -97,6 +97,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     if given.is_empty() && arguments.samples == 0 {
         return Err(Failure::new("usage", "there is nothing to compare with 0 samples and no --input"));
     }
+    affordable(arguments.samples, &inputs, &outputs)?;
     source.warn_of_defects();
 
     let mut progress = Display::new();
@@ -141,6 +142,22 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
         origins: origins(&given, arguments.samples),
     };
     Ok(Answer::new(report.bit_exact, report))
+}
+
+/// Refuses to draw more inputs than memory holds, before a step of the work fails for want of it.
+fn affordable(samples: usize, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Outcome<()> {
+    /// Bytes that the inputs and outputs of all drawn samples may have. Each is held several times.
+    const LIMIT: usize = 1 << 30;
+    /// What an array takes beside its bytes.
+    const BESIDE: usize = 128;
+    let arrays = inputs.iter().chain(outputs);
+    let each = arrays.map(|spec| spec.bytes().saturating_add(BESIDE)).fold(0, usize::saturating_add).max(1);
+    if samples <= LIMIT / each {
+        return Ok(());
+    }
+    let most = LIMIT / each;
+    Err(Failure::new("usage", format_args!("{samples} samples of this network don't fit into memory"))
+        .advise(format!("Ask for {most} at most; other values of --seed draw other ones.")))
 }
 
 /// Inputs and outputs as the network's file describes them, before it is compiled.
