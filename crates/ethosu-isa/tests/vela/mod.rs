@@ -1,28 +1,30 @@
 //! Arm's compiler as a tool for the tests of this crate.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use ethosu_isa::Accelerator;
+use npukit_vela::progress::Silent;
+use npukit_vela::toolchain::{self, Environment, Toolchain};
 
 /// A way to run Vela 5.2.0.
 pub(crate) struct Vela {
-    program: PathBuf,
+    vela: toolchain::Vela,
+    /// Holds the environment where it is.
+    _environment: Option<Environment>,
 }
 
 impl Vela {
-    /// The executable that the environment variable `NPUKIT_VELA` names. Where it isn't set, says what is skipped.
-    pub(crate) fn find() -> Option<Vela> {
-        let found = std::env::var_os("NPUKIT_VELA").filter(|path| !path.is_empty());
-        if found.is_none() {
-            eprintln!("skipped: NPUKIT_VELA doesn't name the Vela executable");
-        }
-        found.map(|path| Vela { program: path.into() })
+    /// The executable that the environment variable `NPUKIT_VELA` names, else the one of the managed environment.
+    pub(crate) fn find() -> Vela {
+        let toolchain = Toolchain::from_environment().expect("the environment can be read");
+        let (vela, environment) = toolchain.vela(&mut Silent).expect("Vela is there, or can be installed");
+        Vela { vela, _environment: environment }
     }
 
     /// A run of it, without the arguments of a compilation.
     fn command(&self) -> Command {
-        Command::new(&self.program)
+        self.vela.command()
     }
 }
 
@@ -52,7 +54,7 @@ pub(crate) fn compile(
         .arg(&folder)
         .arg(model)
         .output()
-        .map_err(|error| format!("{}: {error}", vela.program.display()))?;
+        .map_err(|error| format!("{}: {error}", vela.vela.program().display()))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let result = std::fs::read(folder.join(format!("{stem}_vela.tflite"))).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);

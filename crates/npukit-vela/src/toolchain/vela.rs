@@ -84,7 +84,7 @@ impl Vela {
     }
 
     /// The command that runs it, without the arguments of a compilation.
-    pub(crate) fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         command
