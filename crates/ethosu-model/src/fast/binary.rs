@@ -102,7 +102,7 @@ impl Binary {
             Add | Sub => prepare_a.1 + prepare_b.1,
             _ => prepare_a.1.max(prepare_b.1),
         };
-        if bound > i64::from(i32::MAX) / 2 {
+        if bound > i64::from(i32::MAX) {
             return None;
         }
         let scale = if operation.scale.is_unit() {
