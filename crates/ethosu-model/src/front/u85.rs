@@ -427,8 +427,9 @@ impl FrontEnd85 {
             let order = order(stream);
             // The fast format has all streams in the first one's bytes.
             let (base, length) = if fast && stream > 0 { (0, 0) } else { (base.get()?, length.get()?) };
-            if order.ofm_depth <= 4 * stream {
-                // The streams take four channels each in turn: none is left for this one.
+            if !fast && order.ofm_depth <= 4 * stream {
+                // The streams take four channels each in turn: none is left for this one. In the fast format its padding
+                // still takes its turn.
                 continue;
             }
             found.push(Stream { order: Order::Interleaved(order), base, length, name });
