@@ -77,7 +77,10 @@ impl Arguments {
         let products = if self.product.is_empty() { Product::ALL.to_vec() } else { self.product.clone() };
         let weight = |product: Product| if product == Product::U65 { 1 } else { 2 };
         let total: usize = products.iter().map(|&product| weight(product)).sum();
-        products.into_iter().map(|product| (product, (self.count * weight(product)).div_ceil(total))).collect()
+        products
+            .into_iter()
+            .map(|product| (product, (self.count * weight(product)).div_ceil(total)))
+            .collect()
     }
 }
 
@@ -146,7 +149,11 @@ fn execute(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
         }
         records.push(record);
         if records.len().is_multiple_of(100) {
-            eprintln!("{} programs, {unexplained} unexplained, {:.0} s", records.len(), started.elapsed().as_secs_f64());
+            eprintln!(
+                "{} programs, {unexplained} unexplained, {:.0} s",
+                records.len(),
+                started.elapsed().as_secs_f64()
+            );
         }
     })?;
     if let Some(error) = trouble {
@@ -176,7 +183,7 @@ fn command() -> String {
     let mut words = vec![format!("cargo run{profile} -p npukit-conformance --")];
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        if argument == "--records" || argument == "--failures" {
+        if ["--records", "--failures", "--shrink", "--jobs"].contains(&argument.as_str()) {
             arguments.next();
         } else {
             words.push(argument);
@@ -191,7 +198,9 @@ fn one(suite: &Suite<'_>, arguments: &Arguments) -> Result<bool, Box<dyn std::er
     let (case, model) = match (&arguments.case, &arguments.params) {
         (Some(name), _) => {
             let parts: Vec<&str> = name.split(':').collect();
-            let [op, dtype, seed] = parts[..] else { return Err(format!("{name:?} isn't OP:dtype:seed").into()) };
+            let [op, dtype, seed] = parts[..] else {
+                return Err(format!("{name:?} isn't OP:dtype:seed").into());
+            };
             let seed = match seed.strip_prefix("0x") {
                 Some(digits) => u64::from_str_radix(digits, 16)?,
                 None => seed.parse()?,
@@ -203,7 +212,8 @@ fn one(suite: &Suite<'_>, arguments: &Arguments) -> Result<bool, Box<dyn std::er
             suite.server().from_parameters(product, &parameters)?
         }
     };
-    let accelerators = if arguments.accel.is_empty() { product.accelerators() } else { arguments.accel.clone() };
+    let accelerators =
+        if arguments.accel.is_empty() { product.accelerators() } else { arguments.accel.clone() };
     let records = suite.bench(arguments.samples)?.measure(product, &case, &model, &accelerators)?;
     println!("{}", case.parameters);
     for record in &records {

@@ -19,26 +19,18 @@ enum Distribution {
     Cancelling,
 }
 
-const ALL: [Distribution; 4] = [
-    Distribution::FullRange,
-    Distribution::Extremes,
-    Distribution::NarrowBand,
-    Distribution::Cancelling,
-];
+const ALL: [Distribution; 4] =
+    [Distribution::FullRange, Distribution::Extremes, Distribution::NarrowBand, Distribution::Cancelling];
 
 /// `count` sets of inputs, which depend on the seed alone. `ranges` has the lowest and highest code of each input.
 ///
 /// `None` when an input has elements of a type that the suite doesn't feed.
-pub fn draw(
-    specs: &[TensorSpec],
-    ranges: &[(i64, i64)],
-    count: usize,
-    seed: u64,
-) -> Option<Vec<Vec<Array>>> {
+pub fn draw(specs: &[TensorSpec], ranges: &[(i64, i64)], count: usize, seed: u64) -> Option<Vec<Vec<Array>>> {
     (0..count)
         .map(|index| {
-            let mut random =
-                SplitMix64::new(SplitMix64::new(seed).next_word() ^ (index as u64).wrapping_mul(0xD134_2543_DE82_EF95));
+            let mut random = SplitMix64::new(
+                SplitMix64::new(seed).next_word() ^ (index as u64).wrapping_mul(0xD134_2543_DE82_EF95),
+            );
             sample(specs, ranges, ALL[index % ALL.len()], &mut random)
         })
         .collect()
@@ -87,7 +79,9 @@ fn values(
             // An odd step reaches every code of a small range before it repeats one.
             let span = (high - low).saturating_add(1);
             let (start, step) = (random.between(0, span - 1), (span / 37).max(1) | 1);
-            (0..elements as i64).map(|place| low + start.wrapping_add(place.wrapping_mul(step)).rem_euclid(span)).collect()
+            (0..elements as i64)
+                .map(|place| low + start.wrapping_add(place.wrapping_mul(step)).rem_euclid(span))
+                .collect()
         }
     }
 }

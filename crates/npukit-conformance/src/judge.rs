@@ -74,10 +74,39 @@ fn compared(record: &Record, comparisons: &Comparisons) -> Verdict {
     Verdict::Failure(each.collect::<Vec<_>>().join(", "))
 }
 
-/// The compiler defect that the network is known to meet: as `npukit build` names it, else as the generator does.
+/// The compiler defect that the network is known to meet and what it does: as `npukit build` says it, else as the generator does.
 fn defect(record: &Record) -> Option<String> {
-    let name = record.defects.first().or(record.case.known_defect.as_ref())?;
-    Some(format!("compiler defect: {name}"))
+    let known = record.case.known_defect.as_deref();
+    let said = record.defects.first().cloned();
+    let said = said.or_else(|| known.map(|name| format!("{name}: {}", effect(name))))?;
+    Some(format!("compiler defect, {said}"))
+}
+
+/// What a program computes that has a defect by the generator's name for it (`conformance/known.py`).
+fn effect(name: &str) -> &'static str {
+    match name {
+        "MUL int32" => {
+            "the product is shifted right by 30 bits, whatever the scales: 32-bit products ignore the multiplier"
+        }
+        "int16 convolution with int32 bias" => "the multiplier loses all but its lowest 15 bits",
+        "ARG_MAX int64" => {
+            "in this memory mode the output sticks out of its region; npukit refuses to pack it"
+        }
+        "LSTM of one step, time major" => {
+            "time and batch are confused, and parts of it are read or written outside their regions"
+        }
+        "comparison of different scales" => "the codes are compared, the scales ignored",
+        "STRIDED_SLICE before a padded kernel" => {
+            "reading starts one element too late, and a map of one element gets a height of 0"
+        }
+        "STRIDED_SLICE before an element-wise operator" => {
+            "the other operand is repeated along the axis of the stride as if it had one element there"
+        }
+        "REDUCE_ANY without kept dimensions" | "REDUCE_ALL without kept dimensions" => {
+            "the reduction runs as if the axes that stay stood where the removed ones were"
+        }
+        _ => "the program computes something else",
+    }
 }
 
 /// Why the references don't compute what the program does, where that is known.
@@ -100,9 +129,13 @@ fn reference_difference(
         (op, "int8" | "int16") if COMPARISONS.contains(&op) && input_scale(case) < 1.0 / 256.0 => Some(
             "the references compare codes times 256 times the scale, rounded: with a scale below 1/256 different codes become equal",
         ),
-        (_, "int16") if refuses(Reference::Tflm) && record.product != Product::U85 && has_narrow_bias(case) => Some(
-            "LiteRT reads the 32-bit biases of an int16 CONV_2D as 64-bit ones; TFLM has no kernel for another layer",
-        ),
+        (_, "int16")
+            if refuses(Reference::Tflm) && record.product != Product::U85 && has_narrow_bias(case) =>
+        {
+            Some(
+                "LiteRT reads the 32-bit biases of an int16 CONV_2D as 64-bit ones; TFLM has no kernel for another layer",
+            )
+        }
         _ => None,
     }
 }
@@ -115,7 +148,8 @@ fn input_scale(case: &Case) -> f64 {
 /// Whether one of the layers is an int16 CONV_2D with 32-bit biases.
 fn has_narrow_bias(case: &Case) -> bool {
     let layers = case.parameters["layers"].as_array();
-    layers.is_some_and(|layers| layers.iter().any(|layer| layer["op"] == "CONV_2D" && layer["bias"] == "int32"))
+    layers
+        .is_some_and(|layers| layers.iter().any(|layer| layer["op"] == "CONV_2D" && layer["bias"] == "int32"))
 }
 
 /// Whether scales that Vela can't hold exactly account for a difference.
@@ -123,7 +157,7 @@ fn tiny_scale(record: &Record, nearest: &Comparison) -> Option<&'static str> {
     // An error of the scale moves a code of 16 bits by so much, and the rounding by one more.
     let reach = 1.0 + record.scale_error * f64::from(u16::MAX);
     (record.scale_error > 0.0 && nearest.max_abs_diff <= reach)
-        .then_some("Vela holds a scale as a multiple of 2^-63, which is coarse for one below 2^-40")
+        .then_some("Vela holds a scale as a multiple of 2^-63, rounded down, which is coarse for one below 2^-40: the multiplier comes out too small or large")
 }
 
 /// A failure with everything needed to see it again.
@@ -131,6 +165,13 @@ pub fn describe(record: &Record, reason: &str) -> String {
     let case = &record.case;
     format!(
         "{} on {} {}: {reason}\n  conformance --case {}:{}:{:#x} --product {} --accel {}",
-        case.name, record.accelerator, record.variant, case.op, case.dtype, case.seed, record.product, record.accelerator
+        case.name,
+        record.accelerator,
+        record.variant,
+        case.op,
+        case.dtype,
+        case.seed,
+        record.product,
+        record.accelerator
     )
 }

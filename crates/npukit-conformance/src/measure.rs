@@ -3,10 +3,12 @@
 use ethosu_model::{Cause, Stop};
 use npukit::compare;
 use npukit::tensor::TensorSpec;
-use npukit::{Accelerator, Array, BuildOptions, Engine, Network, NetworkError, Progress, RunError, build, defects};
+use npukit::{
+    Accelerator, Array, BuildOptions, Engine, Network, NetworkError, Progress, RunError, build, defects,
+};
 use npukit_vela::compile::{IoMode, Optimise};
 use npukit_vela::progress::Silent;
-use npukit_vela::tflite::Model;
+use npukit_vela::tflite::{DataType, Model};
 use npukit_vela::toolchain::Vela;
 
 use crate::inputs;
@@ -113,8 +115,8 @@ impl Bench<'_> {
         options: &BuildOptions,
     ) -> Result<(Network, Vec<Vec<Array>>, Vec<Vec<Array>>), Outcome> {
         let progress: &mut dyn Progress = &mut Silent;
-        let built =
-            build(&self.vela, model, options, progress).map_err(|error| Outcome::NotCompiled(error.to_string()))?;
+        let built = build(&self.vela, model, options, progress)
+            .map_err(|error| Outcome::NotCompiled(error.to_string()))?;
         let network = Network::from_npub(&built.npub).map_err(|error| match error {
             NetworkError::Program(stop) => stopped(stop),
             other => Outcome::Stopped(other.to_string()),
@@ -122,7 +124,8 @@ impl Bench<'_> {
         let specs = specs(model).ok_or_else(|| Outcome::Stopped("an input of unknown type".to_owned()))?;
         let samples = inputs::draw(&specs, &case.input_ranges, self.samples, case.seed)
             .ok_or_else(|| Outcome::Stopped("an input that can't be fed".to_owned()))?;
-        let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| outputs(&network, engine, &samples));
+        let [fast, reference] =
+            [Engine::Fast, Engine::Reference].map(|engine| outputs(&network, engine, &samples));
         match (fast, reference) {
             (Ok(fast), Ok(reference)) if fast == reference => Ok((network, samples, fast)),
             (Ok(fast), Ok(reference)) => {
@@ -135,7 +138,9 @@ impl Bench<'_> {
                 other => Err(Outcome::Stopped(other.to_string())),
             },
             (fast, reference) => {
-                let say = |result: Result<_, RunError>| result.map_or_else(|error| error.to_string(), |_| "ran".into());
+                let say = |result: Result<_, RunError>| {
+                    result.map_or_else(|error| error.to_string(), |_| "ran".into())
+                };
                 Err(Outcome::EnginesDiffer(format!("fast: {}; reference: {}", say(fast), say(reference))))
             }
         }
@@ -163,20 +168,22 @@ fn specs(model: &[u8]) -> Option<Vec<TensorSpec>> {
     graph.inputs.iter().map(|&input| TensorSpec::from_tflite(graph.tensors.get(input)?)).collect()
 }
 
-/// The smallest and largest scale, and the largest relative distance of one from what Vela holds: a multiple of 2^-63
-/// (`QuantizedScale` has a shift of at most 63).
+/// The smallest and largest scale, and the largest relative distance of one from what Vela holds: a multiple of 2^-63, rounded
+/// down (its `QuantizedScale` has a shift of at most 63). Biases don't count: their scale takes no part.
 fn scales(model: &[u8]) -> ((f64, f64), f64) {
     let mut range = (f64::INFINITY, 0.0f64);
     let mut error = 0.0f64;
     let Ok(model) = Model::parse(model) else { return (range, error) };
     for tensor in &model.main().tensors {
-        let Some(quantisation) = tensor.quantisation else { continue };
+        let is_bias =
+            matches!(tensor.data_type, DataType::Int32 | DataType::Int64) && model.data(tensor).is_some();
+        let Some(quantisation) = tensor.quantisation.filter(|_| !is_bias) else { continue };
         for scale in (0..quantisation.scales.len()).filter_map(|index| quantisation.scales.get(index)) {
             let scale = f64::from(scale);
             if scale > 0.0 {
                 let steps = scale * 2f64.powi(63);
                 range = (range.0.min(scale), range.1.max(scale));
-                error = error.max((steps.round() - steps).abs() / steps);
+                error = error.max((steps - steps.floor()) / steps);
             }
         }
     }
@@ -185,7 +192,7 @@ fn scales(model: &[u8]) -> ((f64, f64), f64) {
 
 fn known_defects(model: &[u8]) -> Vec<String> {
     let Ok(model) = Model::parse(model) else { return Vec::new() };
-    defects::find(&model).into_iter().map(|defect| defect.family.to_string()).collect()
+    defects::find(&model).into_iter().map(|defect| format!("{}: {}", defect.family, defect.effect)).collect()
 }
 
 fn compared(network: &Network, found: &[Vec<Array>], voices: &[(Reference, Voice)]) -> Comparisons {
@@ -199,7 +206,10 @@ fn compared(network: &Network, found: &[Vec<Array>], voices: &[(Reference, Voice
                     reference: *reference,
                     elements: outputs.iter().map(|output| output.elements).sum(),
                     mismatches: outputs.iter().map(|output| output.mismatches).sum(),
-                    max_abs_diff: outputs.iter().map(|output| number(output.max_abs_diff)).fold(0.0, f64::max),
+                    max_abs_diff: outputs
+                        .iter()
+                        .map(|output| number(output.max_abs_diff))
+                        .fold(0.0, f64::max),
                     distinct_values: outputs.iter().map(|output| output.distinct_values).max().unwrap_or(0),
                 });
             }

@@ -197,8 +197,8 @@ impl Comparisons {
 
     /// The interpreter that comes nearest.
     pub fn nearest(&self) -> Option<&Comparison> {
-        self.with.iter().min_by(|a, b| {
-            a.max_abs_diff.total_cmp(&b.max_abs_diff).then(a.mismatches.cmp(&b.mismatches))
-        })
+        self.with
+            .iter()
+            .min_by(|a, b| a.max_abs_diff.total_cmp(&b.max_abs_diff).then(a.mismatches.cmp(&b.mismatches)))
     }
 }

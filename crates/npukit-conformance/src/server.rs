@@ -141,7 +141,13 @@ impl Server {
     ///
     /// # Errors
     /// [`ServerError::Answer`], also where the generator has no such case.
-    pub fn draw(&self, product: Product, op: &str, dtype: &str, seed: u64) -> Result<(Case, Vec<u8>), ServerError> {
+    pub fn draw(
+        &self,
+        product: Product,
+        op: &str,
+        dtype: &str,
+        seed: u64,
+    ) -> Result<(Case, Vec<u8>), ServerError> {
         let request = json!({"make": {"product": product, "op": op, "dtype": dtype, "seed": seed}});
         let blank = Case {
             name: format!("{}_{dtype}_{seed:08x}", op.to_lowercase()),
@@ -159,7 +165,11 @@ impl Server {
     ///
     /// # Errors
     /// [`ServerError::Answer`], also where the parameters contradict each other.
-    pub fn from_parameters(&self, product: Product, parameters: &Value) -> Result<(Case, Vec<u8>), ServerError> {
+    pub fn from_parameters(
+        &self,
+        product: Product,
+        parameters: &Value,
+    ) -> Result<(Case, Vec<u8>), ServerError> {
         let text = |key: &str| parameters[key].as_str().unwrap_or_default().to_owned();
         let case = Case {
             name: "case".to_owned(),
@@ -177,7 +187,12 @@ impl Server {
     ///
     /// # Errors
     /// [`ServerError::Answer`], also where the parameters contradict each other.
-    pub fn rebuild(&self, product: Product, case: &Case, parameters: &Value) -> Result<(Case, Vec<u8>), ServerError> {
+    pub fn rebuild(
+        &self,
+        product: Product,
+        case: &Case,
+        parameters: &Value,
+    ) -> Result<(Case, Vec<u8>), ServerError> {
         self.make(&json!({"make": {"product": product, "parameters": parameters}}), case.clone())
     }
 

@@ -81,7 +81,11 @@ impl<'e> Suite<'e> {
     ///
     /// # Errors
     /// [`SuiteError`].
-    pub fn new(environment: &'e Environment, repository: &Path, client: &Path) -> Result<Suite<'e>, SuiteError> {
+    pub fn new(
+        environment: &'e Environment,
+        repository: &Path,
+        client: &Path,
+    ) -> Result<Suite<'e>, SuiteError> {
         let server = Server::start(&environment.python(), repository, client)?;
         let folder = tempfile::Builder::new()
             .prefix("npukit-conformance-")
@@ -157,8 +161,16 @@ impl<'e> Suite<'e> {
             let folder = self.folder.path().join(product.name());
             let (folder_text, count_text) = (folder.to_string_lossy(), count.to_string());
             let seed = (request.seed + offset).to_string();
-            let mut arguments =
-                vec!["--out", &folder_text, "--seed", &seed, "--count", &count_text, "--product", product.name()];
+            let mut arguments = vec![
+                "--out",
+                &folder_text,
+                "--seed",
+                &seed,
+                "--count",
+                &count_text,
+                "--product",
+                product.name(),
+            ];
             if let Some(operators) = &request.operators {
                 arguments.extend(["--ops", operators]);
             }
@@ -191,7 +203,8 @@ fn turn(product: Product, request: &Request, index: usize, seed: u64) -> Vec<Acc
 
 impl Job {
     fn run(&self, bench: &Bench<'_>) -> Result<Vec<Record>, SuiteError> {
-        let model = fs::read(&self.file).map_err(|source| SuiteError::File { path: self.file.clone(), source })?;
+        let model =
+            fs::read(&self.file).map_err(|source| SuiteError::File { path: self.file.clone(), source })?;
         // A panic is a finding about its case, not the end of the run.
         let measured = panic::catch_unwind(AssertUnwindSafe(|| {
             bench.measure(self.product, &self.case, &model, &self.accelerators)

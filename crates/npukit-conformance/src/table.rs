@@ -35,7 +35,13 @@ struct Row {
 /// One line about everything.
 pub fn summary(records: &[Record]) -> String {
     let row = total(records.iter());
-    format!("{} programs: {} exact, {} explained, {} unexplained", row.programs, row.exact, row.explained(), row.failures)
+    format!(
+        "{} programs: {} exact, {} explained, {} unexplained",
+        row.programs,
+        row.exact,
+        row.explained(),
+        row.failures
+    )
 }
 
 fn total<'r>(records: impl Iterator<Item = &'r Record>) -> Row {
@@ -59,12 +65,17 @@ pub fn render(records: &[Record], heading: &Heading) -> String {
             continue;
         }
         for row in rows.values() {
-            for reason in row.rest.keys().filter(|reason| !reasons.contains(reason)).cloned().collect::<Vec<_>>() {
+            for reason in
+                row.rest.keys().filter(|reason| !reasons.contains(reason)).cloned().collect::<Vec<_>>()
+            {
                 reasons.push(reason);
             }
         }
         let _ = writeln!(text, "\n## {title}\n");
-        let _ = writeln!(text, "| operator | dtype | programs | exact | = TFLM | = REF | largest difference and reason of the rest |");
+        let _ = writeln!(
+            text,
+            "| operator | dtype | programs | exact | = TFLM | = REF | largest difference and reason of the rest |"
+        );
         let _ = writeln!(text, "|---|---|--:|--:|--:|--:|---|");
         for ((op, dtype), row) in &rows {
             let equal = [Reference::Tflm, Reference::LitertRef].map(|reference| row.share(reference));
@@ -89,7 +100,15 @@ pub fn render(records: &[Record], heading: &Heading) -> String {
         }
         let all = total(records.iter().filter(|record| products.contains(&record.product)));
         let equal = [Reference::Tflm, Reference::LitertRef].map(|reference| all.share(reference));
-        let _ = writeln!(text, "| **all** | | {} | {} | {} | {} | {} |", all.programs, all.exact, equal[0], equal[1], all.explained());
+        let _ = writeln!(
+            text,
+            "| **all** | | {} | {} | {} | {} | {} |",
+            all.programs,
+            all.exact,
+            equal[0],
+            equal[1],
+            all.explained()
+        );
         if !reasons.is_empty() {
             let _ = writeln!(text, "\nReasons:\n");
             for (number, reason) in (1..).zip(&reasons) {
@@ -109,17 +128,27 @@ impl Heading {
         accelerators.dedup();
         let version = |package: &str| self.packages.get(package).map_or("", String::as_str);
         format!(
-            "# Conformance\n\n\
-             Generated networks of one operator and chains of several, compiled by Vela, run on both engines of the model (which agree \
-             on every bit of every output), and compared with TensorFlow Lite Micro and LiteRT's reference kernels. Made by\n\n    \
-             {command}\n\n\
-             with seed {seed}, Vela {vela}, tflite-micro {tflm} and LiteRT {litert}: {cases} networks, {summary}.\n\n\
-             A *program* is a network compiled for one accelerator; they take turns: {accelerators}. Memory modes, I/O modes, \
-             `--optimise Size` and small caches take turns, too. Each program runs four sets of inputs: full range, extremes mixed in, a \
-             narrow band, and operands that nearly cancel. *Exact* is equal to the bit to TFLM or to LiteRT's reference kernels (REF), for \
-             SUM and ELU also to LiteRT's optimised kernels, because its reference kernel for SUM is wrong and it has none for ELU. \
-             *= TFLM* and *= REF* count the programs equal to that one, of those it runs. `cargo run --release -p npukit-conformance -- \
-             --case OP:dtype:seed --product u55` measures a single case.\n",
+            "# Conformance
+
+Generated networks of one operator and chains of several (`conformance/`), compiled by Vela, run on both engines of the model of the NPU,
+which agree on every bit of every output, and compared with TensorFlow Lite Micro and LiteRT. Made by
+
+    {command}
+
+with seed {seed}, Vela {vela}, tflite-micro {tflm} and LiteRT {litert}: {cases} networks, {summary}.
+
+A *program* is a network compiled for one accelerator; they take turns: {accelerators}. Memory modes, I/O modes, `--optimise Size` and
+small caches take turns, too. Each program runs four sets of inputs: full range, extremes mixed in, a narrow band around the zero point,
+and operands that nearly cancel. *Exact* is equal to the bit to TFLM or to LiteRT's reference kernels (REF); for SUM and ELU also to
+LiteRT's optimised kernels, because its reference kernel for SUM is wrong and it has none for ELU. *= TFLM* and *= REF* count the programs
+equal to that one, of those that it runs. The last column has, for the programs that are equal to none, their number, the largest
+difference from the reference that comes nearest, and the reason, each of which was established by predicting what is computed. CHAIN,
+CHAIN_LARGE and BIG_WEIGHTS are networks of several layers.
+
+    cargo run --release -p npukit-conformance -- --case OP:dtype:SEED --product u55
+
+measures a single case; the names of the files that `python -m conformance.generate` writes end with their seeds.
+",
             command = self.command,
             seed = self.seed,
             vela = version("ethos-u-vela"),

@@ -1,0 +1,158 @@
+//! The part of the suite that runs with every change: 300 networks for U55 and U65, 60 for U85, and those that once failed.
+
+use std::path::Path;
+use std::thread;
+
+use npukit::{BuildOptions, Toolchain, build};
+use npukit_conformance::judge::{self, Verdict};
+use npukit_conformance::record::{Outcome, Product, Record};
+use npukit_conformance::suite::{Request, Suite};
+use npukit_conformance::{shrink, table};
+use npukit_vela::progress::Silent;
+use npukit_vela::toolchain::Environment;
+
+/// Runs a test on a started suite; says so and passes where there is no toolchain and none can be installed.
+fn with_suite(test: impl FnOnce(&Suite<'_>, &Environment)) {
+    let toolchain = Toolchain::from_environment().expect("a place for the toolchain");
+    let environment = match toolchain.ensure(&mut Silent) {
+        Ok(environment) => environment,
+        Err(error) if std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let client = Path::new(env!("CARGO_BIN_EXE_conformance"));
+    let suite = Suite::new(&environment, &npukit_testkit::repository(), client).expect("the suite starts");
+    test(&suite, &environment);
+}
+
+/// Networks of other seeds than the long run's, so that time adds to what has been seen.
+const SEED: u64 = 41;
+
+#[test]
+fn every_case_is_exact_or_explained() {
+    with_suite(|suite, _| {
+        let request = Request {
+            shares: vec![(Product::U55, 200), (Product::U65, 100), (Product::U85, 100)],
+            seed: SEED,
+            operators: None,
+            accelerators: Vec::new(),
+            accelerators_per_case: 1,
+            samples: 4,
+            jobs: thread::available_parallelism().map_or(2, usize::from),
+            time_limit: None,
+        };
+        let mut records: Vec<Record> = Vec::new();
+        let counts = suite.run(&request, &mut |record| records.push(record)).expect("the suite runs");
+        assert_eq!(counts, (400, 400));
+        println!("seed {SEED}: {}", table::summary(&records));
+        let mut failures = Vec::new();
+        for record in &records {
+            if let Verdict::Failure(reason) = judge::judge(record) {
+                failures.push(record);
+                println!("{}", judge::describe(record, &reason));
+            }
+        }
+        let folder = npukit_testkit::repository().join("target/conformance-failures");
+        for record in failures.iter().take(2) {
+            match shrink::shrink(suite, record, request.samples, &folder) {
+                Ok(found) => println!("{found}"),
+                Err(error) => println!("{}: not shrunk: {error}", record.case.name),
+            }
+        }
+        assert!(failures.is_empty(), "{} unexplained cases", failures.len());
+        // The suite has to prove something: most programs are compared, equal, and their outputs alive.
+        let exact = records.iter().filter(|record| matches!(judge::judge(record), Verdict::Exact(_))).count();
+        assert!(exact * 10 > records.len() * 9, "{exact} of {}", records.len());
+        let alive = records.iter().filter(|record| {
+            matches!(&record.outcome, Outcome::Compared(all) if all.with.iter().any(|one| one.distinct_values > 3))
+        });
+        assert!(alive.count() * 10 > records.len() * 7);
+    });
+}
+
+/// Cases that a fault in npukit once made fail, all of them exact since.
+#[test]
+fn what_once_failed_stays_exact() {
+    with_suite(|suite, _| {
+        let bench = suite.bench(4).expect("a bench");
+        for (product, op, dtype, seed, fault) in [
+            (
+                Product::U65,
+                "BATCH_MATMUL",
+                "int8",
+                0x9b02_4abf,
+                "a fast scratch of scratch's size was taken for scratch",
+            ),
+            (Product::U65, "RESIZE_BILINEAR", "int16", 0x218a_fe61, "the same"),
+            (Product::U85, "LOGICAL_OR", "bool", 0x010b_8610, "the same"),
+            (
+                Product::U85,
+                "GATHER",
+                "int8",
+                0xc387_ff6f,
+                "the unused stride of a transfer of one row was asked for",
+            ),
+            (Product::U85, "SCATTER_ND", "int32", 0x061a_5208, "the same"),
+            (
+                Product::U85,
+                "TRANSPOSE_CONV",
+                "int16",
+                0xd523_4d55,
+                "the padding of a stream without channels wasn't skipped in the fast weight format",
+            ),
+        ] {
+            let (case, model) = suite.server().draw(product, op, dtype, seed).expect("the case");
+            let records = bench.measure(product, &case, &model, &product.accelerators()).expect("measured");
+            for record in records {
+                let verdict = judge::judge(&record);
+                assert!(
+                    matches!(verdict, Verdict::Exact(_)),
+                    "{op} {dtype} on {}: {verdict:?} ({fault})",
+                    record.accelerator
+                );
+            }
+        }
+    });
+}
+
+/// The forked compiler makes what Vela makes in a process of its own.
+#[test]
+fn the_forked_compiler_is_vela() {
+    with_suite(|suite, environment| {
+        let forked = suite.bench(1).expect("a bench").vela;
+        for (product, op, dtype) in [(Product::U55, "CHAIN", "int8"), (Product::U85, "CONV_2D", "uint8")] {
+            let (_, model) = suite.server().draw(product, op, dtype, 7).expect("a case");
+            let options = BuildOptions::new(product.accelerators()[0]);
+            let npub = |vela| build(vela, &model, &options, &mut Silent).expect("it compiles").npub;
+            assert_eq!(npub(&forked), npub(environment.vela()), "{op}");
+        }
+    });
+}
+
+/// A wrong program is seen, and shrinks: NEG, of which the compiler is known to make another function.
+#[test]
+fn what_is_wrong_is_seen_and_shrinks() {
+    with_suite(|suite, _| {
+        let bench = suite.bench(4).expect("a bench");
+        let accelerator = Product::U55.accelerators()[0];
+        let (case, model) = suite.server().draw(Product::U55, "NEG", "int8", 1).expect("a case");
+        let mut record =
+            bench.measure(Product::U55, &case, &model, &[accelerator]).expect("measured").remove(0);
+        assert!(matches!(judge::judge(&record), Verdict::Explained { .. }), "{:?}", judge::judge(&record));
+        let different = |record: &Record| matches!(&record.outcome, Outcome::Compared(all) if all.exact().is_none() && all.nearest().is_some());
+        let smallest = shrink::smallest(suite, &record, 4, &different).expect("it shrinks");
+        assert!(different(&smallest.record));
+        let elements = |parameters: &serde_json::Value| -> u64 {
+            let shape = parameters["input"]["shape"].as_array().expect("a shape");
+            shape.iter().filter_map(serde_json::Value::as_u64).product()
+        };
+        assert_eq!(elements(&smallest.case.parameters), 1, "{}", smallest.case.parameters);
+        assert!(elements(&record.case.parameters) > 1);
+        // Without the knowledge of the defect it is a failure.
+        record.defects.clear();
+        record.case.known_defect = None;
+        assert!(matches!(judge::judge(&record), Verdict::Failure(_)));
+    });
+}
