@@ -73,6 +73,7 @@ struct World<'w> {
     clock: Ticks,
     /// How often jobs ended in which way.
     endings: BTreeMap<String, u64>,
+    jobs_forgotten: u32,
     /// Guards that were forgotten: each leaves its request until the NPU is released.
     forgotten: u32,
     /// Faults that were injected since the last job that came to an end.
@@ -203,6 +204,7 @@ impl World<'_> {
                 // The one thing that no guard can prevent.
                 let mut job = job(payload);
                 if let Ok(running) = npu.submit(&mut job) {
+                    self.jobs_forgotten += 1;
                     mem::forget(running);
                 }
                 self.injected = self.sim.lock().injections().to_vec();
@@ -285,6 +287,7 @@ fn nothing_is_lost() {
             random,
             clock,
             endings: BTreeMap::new(),
+            jobs_forgotten: 0,
             forgotten: 0,
             injected: Vec::new(),
         };
@@ -292,7 +295,11 @@ fn nothing_is_lost() {
             let mut npu = pool.try_reserve(Want::Accelerator(accelerator)).expect("the NPU is free");
             for _ in 0..world.random.below(10) {
                 world.step(&mut npu, 0);
+                // Nothing holds the NPU between calls, unless something was forgotten.
+                let most = world.forgotten + world.jobs_forgotten.min(1);
+                assert!(npu.power_requests() <= most, "a power request is lost");
             }
+            (world.forgotten, world.jobs_forgotten) = (0, 0);
             drop(npu);
 
             sim.lock().clear_injections();
