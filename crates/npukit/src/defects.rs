@@ -6,7 +6,7 @@
 use std::fmt;
 
 use ethosu_isa::Product;
-use npukit_vela::tflite::{DataType, Model, Operator, Subgraph};
+use npukit_vela::tflite::{DataType, Model, Operator, Subgraph, Tensor};
 use serde::Serialize;
 
 /// What the compiler gets wrong.
@@ -28,6 +28,24 @@ pub enum Family {
     /// NEG.
     #[serde(rename = "NEG")]
     Neg,
+    /// MUL of int32.
+    #[serde(rename = "MUL int32")]
+    MulInt32,
+    /// A comparison of inputs whose quantisation differs (U85).
+    #[serde(rename = "comparison of different scales")]
+    CompareScales,
+    /// RESIZE_NEAREST_NEIGHBOR with neither corners aligned nor half-pixel centres, by other than whole factors (U85).
+    #[serde(rename = "RESIZE_NEAREST_NEIGHBOR without half-pixel centres")]
+    ResizeNearestCentres,
+    /// RESIZE_NEAREST_NEIGHBOR that makes an axis 16 times smaller or more (U85).
+    #[serde(rename = "RESIZE_NEAREST_NEIGHBOR shrinking 16 times")]
+    ResizeNearestShrink,
+    /// A convolution or fully connected layer of int16 activations with an int32 bias (U85).
+    #[serde(rename = "int16 convolution with int32 bias")]
+    Int16Bias32,
+    /// REDUCE_ALL, which makes the compiler crash (U85).
+    #[serde(rename = "REDUCE_ALL")]
+    ReduceAll,
 }
 
 /// An operator of a model that the compiler is known to get wrong.
@@ -51,6 +69,12 @@ impl Family {
             Family::SumSeveralAxes => "SUM over several axes",
             Family::ReduceWithoutKeptDimensions => "REDUCE_MAX/REDUCE_MIN without kept dimensions",
             Family::Neg => "NEG",
+            Family::MulInt32 => "MUL int32",
+            Family::CompareScales => "comparison of different scales",
+            Family::ResizeNearestCentres => "RESIZE_NEAREST_NEIGHBOR without half-pixel centres",
+            Family::ResizeNearestShrink => "RESIZE_NEAREST_NEIGHBOR shrinking 16 times",
+            Family::Int16Bias32 => "int16 convolution with int32 bias",
+            Family::ReduceAll => "REDUCE_ALL",
         }
     }
 
@@ -61,7 +85,13 @@ impl Family {
             Family::MirrorPadChannels
             | Family::SumSeveralAxes
             | Family::ReduceWithoutKeptDimensions
+            | Family::MulInt32
             | Family::Neg => true,
+            Family::CompareScales
+            | Family::ResizeNearestCentres
+            | Family::ResizeNearestShrink
+            | Family::Int16Bias32
+            | Family::ReduceAll => product == Product::U85,
         }
     }
 
@@ -86,6 +116,25 @@ impl Family {
                 "computes zero_point_out - (x - zero_point_in) and saturates, where the reference kernel negates the raw code \
                  and wraps around"
             }
+            Family::MulInt32 => {
+                "the product is shifted right by 30 bits: a multiplication of 32-bit values uses its scale's shift only, and the \
+                 multiplier that was to undo it has no effect"
+            }
+            Family::CompareScales => {
+                "the raw codes are compared, less their zero points: the scales are ignored"
+            }
+            Family::ResizeNearestCentres => {
+                "computes as if half-pixel centres had been asked for: x[floor((2o + 1) * in / (2 * out))] in place of \
+                 x[floor(o * in / out)]"
+            }
+            Family::ResizeNearestShrink => {
+                "the step of an axis has four bits, so 16 becomes 0: all output positions read about the same input"
+            }
+            Family::Int16Bias32 => {
+                "scales lose their upper bits: the scale format has 15 and Vela writes the low 15 of 31, which gives unrelated \
+                 values; with an int64 bias, or none, it's right"
+            }
+            Family::ReduceAll => "Vela dies by a signal; there is no program",
         }
     }
 }
@@ -144,8 +193,42 @@ fn family(model: &Model<'_>, graph: &Subgraph<'_>, operator: &Operator<'_>) -> O
             let wrong = !keeps && reduces_behind_a_kept_axis(&axes(&parameter()?, shape.len()), shape);
             wrong.then_some(Family::ReduceWithoutKeptDimensions)
         }
+        "MUL" if input.data_type == DataType::Int32 => Some(Family::MulInt32),
+        "EQUAL" | "NOT_EQUAL" | "GREATER" | "GREATER_EQUAL" | "LESS" | "LESS_EQUAL"
+            if input.data_type != DataType::Int32 =>
+        {
+            let scale =
+                |tensor: &Tensor<'_>| tensor.quantisation.as_ref().map(|quantisation| quantisation.scale());
+            (scale(input) != scale(tensor(1)?)).then_some(Family::CompareScales)
+        }
+        "RESIZE_NEAREST_NEIGHBOR" => {
+            let flags = operator.options.map(|options| (options.flag(0), options.flag(1)));
+            let output = graph.tensors.get(*operator.outputs.first()?)?;
+            nearest(shape, &output.shape, flags.unwrap_or_default())
+        }
+        "CONV_2D" | "DEPTHWISE_CONV_2D" | "FULLY_CONNECTED" | "TRANSPOSE_CONV"
+            if input.data_type == DataType::Int16 =>
+        {
+            (tensor(2)?.data_type == DataType::Int32).then_some(Family::Int16Bias32)
+        }
+        "REDUCE_ALL" => Some(Family::ReduceAll),
         _ => None,
     }
+}
+
+/// What goes wrong with a resize to the nearest neighbour, by the shapes and whether corners are aligned and centres are half
+/// a pixel in.
+fn nearest(from: &[i32], to: &[i32], (align, half): (bool, bool)) -> Option<Family> {
+    let sides = |axis: usize| Some((i64::from(*from.get(axis)?), i64::from(*to.get(axis)?)));
+    let both = [sides(1)?, sides(2)?];
+    if both.iter().any(|&(from, to)| to > 0 && from >= 16 * to) {
+        return Some(Family::ResizeNearestShrink);
+    }
+    if align || half {
+        return None;
+    }
+    let differs = |&(from, to): &(i64, i64)| (0..to).any(|o| (2 * o + 1) * from / (2 * to) != o * from / to);
+    both.iter().any(differs).then_some(Family::ResizeNearestCentres)
 }
 
 /// Whether an axis of more than one element stays in front of a removed one. Found by trying shapes and axes; of the
@@ -212,6 +295,22 @@ mod tests {
         ] {
             assert_eq!(reduces_behind_a_kept_axis(axes, shape), wrong, "{shape:?} {axes:?}");
         }
+    }
+
+    #[test]
+    fn nearest_neighbours_that_go_wrong() {
+        let nearest = |from: [i32; 2], to: [i32; 2], flags| {
+            nearest(&[1, from[0], from[1], 3], &[1, to[0], to[1], 3], flags)
+        };
+        let neither = (false, false);
+        assert_eq!(nearest([4, 4], [8, 12], neither), None);
+        assert_eq!(nearest([4, 4], [4, 4], neither), None);
+        assert_eq!(nearest([4, 4], [6, 4], neither), Some(Family::ResizeNearestCentres));
+        assert_eq!(nearest([4, 4], [2, 4], neither), Some(Family::ResizeNearestCentres));
+        assert_eq!(nearest([4, 4], [6, 4], (false, true)), None);
+        assert_eq!(nearest([4, 4], [7, 4], (true, false)), None);
+        assert_eq!(nearest([4, 32], [4, 2], (false, true)), Some(Family::ResizeNearestShrink));
+        assert_eq!(nearest([4, 30], [4, 2], (false, true)), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod support;
 
 use support::Npukit;
-use support::tflite::{INT8, Operator, Tensor, UINT8, network};
+use support::tflite::{BOOL, INT8, INT32, Operator, Tensor, UINT8, network};
 
 // Numbers of schema.fbs: BuiltinOperator, and BuiltinOptions for the second one of each.
 const TRANSPOSE: Operator = Operator { code: 39, options: 26, bytes: &[] };
@@ -13,6 +13,10 @@ const SUM: Operator = Operator { code: 74, options: 27, bytes: &[(0, 1)] };
 const REDUCE_MAX: Operator = Operator { code: 82, options: 27, bytes: &[(0, 0)] };
 const REDUCE_MAX_KEPT: Operator = Operator { code: 82, options: 27, bytes: &[(0, 1)] };
 const REDUCE_MIN: Operator = Operator { code: 89, options: 27, bytes: &[(0, 0)] };
+
+const MUL: Operator = Operator { code: 18, options: 21, bytes: &[] };
+const EQUAL: Operator = Operator { code: 71, options: 53, bytes: &[] };
+const RESIZE_NEAREST: Operator = Operator { code: 97, options: 74, bytes: &[] };
 
 fn int8(name: &'static str, shape: &[i32]) -> Tensor {
     Tensor::quantised(name, INT8, shape, 0.05, 3)
@@ -24,9 +28,14 @@ fn uint8(name: &'static str, shape: &[i32]) -> Tensor {
 
 /// Verifies a network of one operator: its defect is named, and it computes something else than the reference.
 fn wrong(family: &str, operator: &Operator, tensors: &[Tensor]) {
+    wrong_on("ethos-u55-128", family, operator, tensors);
+}
+
+/// As [`wrong`], for a product that has the defect.
+fn wrong_on(accelerator: &str, family: &str, operator: &Operator, tensors: &[Tensor]) {
     let npukit = Npukit::new();
     npukit.file("model.tflite", &network(operator, tensors));
-    let report = npukit.json(1, &["verify", "model.tflite", "--samples", "8", "--accel", "ethos-u55-128"]);
+    let report = npukit.json(1, &["verify", "model.tflite", "--samples", "8", "--accel", accelerator]);
     assert_eq!(report["bit_exact"], false, "{report}");
     let defects = report["known_defects"].as_array().unwrap();
     assert_eq!(defects.len(), 1, "{report}");
@@ -35,7 +44,7 @@ fn wrong(family: &str, operator: &Operator, tensors: &[Tensor]) {
     assert!(!defects[0]["effect"].as_str().unwrap().is_empty());
     assert!(report["outputs"][0]["mismatches"].as_u64().unwrap() > 0);
 
-    let ran = npukit.run(&["verify", "model.tflite", "--samples", "8", "--accel", "ethos-u55-128"]);
+    let ran = npukit.run(&["verify", "model.tflite", "--samples", "8", "--accel", accelerator]);
     assert_eq!(ran.status, 1);
     assert!(ran.stdout.contains("DIFFERENT") && ran.stdout.contains(family), "{ran:?}");
     assert!(
@@ -43,7 +52,7 @@ fn wrong(family: &str, operator: &Operator, tensors: &[Tensor]) {
         "{ran:?}"
     );
     // Whoever only builds is told too.
-    let ran = npukit.run(&["build", "model.tflite"]);
+    let ran = npukit.run(&["build", "model.tflite", "--accel", accelerator]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.stderr.contains(family), "{ran:?}");
 }
@@ -134,4 +143,39 @@ fn reductions_without_kept_dimensions() {
 #[test]
 fn negation() {
     wrong("NEG", &NEG, &[int8("x", &[1, 4, 6, 8]), Tensor::quantised("y", INT8, &[1, 4, 6, 8], 0.05, -3)]);
+}
+
+#[test]
+fn multiplication_of_int32() {
+    let int32 = |name| Tensor::quantised(name, INT32, &[1, 4, 4, 4], 1.0, 0);
+    let npukit = Npukit::new();
+    npukit.file("model.tflite", &network(&MUL, &[int32("a"), int32("b"), int32("y")]));
+    let ran = npukit.run(&["build", "model.tflite", "--accel", "ethos-u55-128"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stderr.contains("MUL int32"), "{ran:?}");
+}
+
+#[test]
+fn comparison_of_different_scales() {
+    let boolean = |name| Tensor::quantised(name, BOOL, &[1, 4, 4, 8], 1.0, 0);
+    let other = Tensor::quantised("b", INT8, &[1, 4, 4, 8], 0.07, 3);
+    let tensors = [int8("a", &[1, 4, 4, 8]), other, boolean("y")];
+    let npukit = Npukit::new();
+    npukit.file("model.tflite", &network(&EQUAL, &tensors));
+    let ran = npukit.run(&["build", "model.tflite", "--accel", "ethos-u85-256"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stderr.contains("comparison of different scales"), "{ran:?}");
+}
+
+#[test]
+fn nearest_neighbours_on_u85() {
+    let size = |height, width| Tensor::integers("size", &[2], &[height, width]);
+    let resize =
+        |height, width| [int8("x", &[1, 4, 4, 8]), size(height, width), int8("y", &[1, height, width, 8])];
+    wrong_on(
+        "ethos-u85-256",
+        "RESIZE_NEAREST_NEIGHBOR without half-pixel centres",
+        &RESIZE_NEAREST,
+        &resize(6, 4),
+    );
 }

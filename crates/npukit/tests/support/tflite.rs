@@ -5,6 +5,7 @@ use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, VOffsetT, WIPOffset};
 pub const FLOAT32: i8 = 0;
 pub const INT32: i8 = 2;
 pub const UINT8: i8 = 3;
+pub const BOOL: i8 = 6;
 pub const INT8: i8 = 9;
 
 #[derive(Clone, Default)]
