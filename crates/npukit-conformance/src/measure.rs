@@ -88,7 +88,7 @@ impl Bench<'_> {
                 case: case.clone(),
                 accelerator: accelerator.name().to_owned(),
                 variant,
-                defects: known_defects(model),
+                defects: known_defects(model, accelerator),
                 scales,
                 scale_error,
                 outcome,
@@ -190,9 +190,11 @@ fn scales(model: &[u8]) -> ((f64, f64), f64) {
     (range, error)
 }
 
-fn known_defects(model: &[u8]) -> Vec<String> {
+fn known_defects(model: &[u8], accelerator: Accelerator) -> Vec<String> {
     let Ok(model) = Model::parse(model) else { return Vec::new() };
-    defects::find(&model).into_iter().map(|defect| format!("{}: {}", defect.family, defect.effect)).collect()
+    let found = defects::find(&model).into_iter();
+    let found = found.filter(|defect| defect.family.is_on(accelerator.product()));
+    found.map(|defect| format!("{}: {}", defect.family, defect.effect)).collect()
 }
 
 fn compared(network: &Network, found: &[Vec<Array>], voices: &[(Reference, Voice)]) -> Comparisons {

@@ -16,7 +16,7 @@ use npukit_vela::tflite::Model;
 use npukit_vela::toolchain::Environment;
 use serde::Serialize;
 
-use super::compilation::{Options, Source};
+use super::compilation::Options;
 use super::failure::{Failure, Outcome};
 use super::progress::Display;
 use super::report::{Answer, heading, table};
@@ -179,7 +179,7 @@ fn read(arguments: &Arguments, progress: &mut Display) -> Outcome<(Vec<u8>, Opti
         }
         return Ok((bytes, None));
     }
-    let source = Source::read(path)?;
+    let source = arguments.compilation.source(path)?;
     source.warn_of_defects();
     let toolchain = arguments.compilation.toolchain()?;
     match arguments.against {
