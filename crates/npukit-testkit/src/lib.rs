@@ -20,7 +20,10 @@ pub const MODELS: [&str; 7] = [
 
 /// The root of this checkout.
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the crate lies two folders below the root")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the crate lies two folders below the root")
 }
 
 /// The folder with the shared test files, if there is one.
