@@ -35,7 +35,8 @@ fn estimates_are_close(network: &str) {
                     found.vela
                 );
             }
-            assert!(found.layers.1 * 2 > found.layers.0, "{network} on {accelerator}: {found:?}");
+            // Layers whose cycles are Vela's to the cycle: half of them at the least.
+            assert!(found.layers.1 * 2 >= found.layers.0, "{network} on {accelerator}: {found:?}");
         }
     }
 }
