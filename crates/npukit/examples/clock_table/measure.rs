@@ -249,26 +249,46 @@ impl Published {
             && self.beats.3.is_none_or(|written| axi1.written == written)
     }
 
-    /// The system that the simulator was set to. Its timing adapter answers the two smaller U85 twice as fast as the
-    /// configuration they are compiled with says (EXT_RLATENCY 250 and EXT_WLATENCY 125 in the kit's `ta_config_u85_sys_dram_low`).
-    fn system(&self, file: &VelaIni) -> Result<System, Failure> {
-        let mut system = system(file, self.setup)?;
-        if self.setup == U85_LOW {
-            let memory = &mut system.memories[Port::Axi1.index()];
-            (memory.read_latency, memory.write_latency) = (250, 125);
-        }
-        Ok(system)
-    }
-
     /// Compiles the network as it was, and simulates it.
     pub fn simulated(&self, vela: &Vela, network: &Path) -> Result<Report, Failure> {
-        let path = simulator_ini();
-        let mut options = options(self.accelerator, self.setup);
-        options.vela_config = Some(path.clone());
-        let compiled = compile(vela, &std::fs::read(network)?, &options, &mut Silent)?;
-        let file = VelaIni::parse(&std::fs::read_to_string(path)?)?;
-        Ok(simulate(&program(&compiled)?, &self.system(&file)?)?)
+        simulated(vela, network, self.accelerator, self.setup)
     }
+}
+
+/// Totals of Arm's simulator for MobileNetV2 (mobilenet_v2_1.0_224_INT8); the source is that of [`PUBLISHED`].
+pub const MOBILENET: [(Accelerator, Setup, u64); 11] = [
+    (Accelerator::U55_32, U55, 22_781_050),
+    (Accelerator::U55_64, U55, 12_100_050),
+    (Accelerator::U55_128, U55, 7_365_050),
+    (Accelerator::U55_256, U55, 5_474_050),
+    (Accelerator::U65_256, U65, 3_730_068),
+    (Accelerator::U65_512, U65, 2_424_068),
+    (Accelerator::U85_128, U85_LOW, 5_079_068),
+    (Accelerator::U85_256, U85_LOW, 2_874_068),
+    (Accelerator::U85_512, U85_512, 1_914_068),
+    (Accelerator::U85_1024, U85_1024, 1_406_068),
+    (Accelerator::U85_2048, U85_2048, 1_067_068),
+];
+
+/// Compiles a network for the system that a simulator was set to, and simulates it.
+pub fn simulated(
+    vela: &Vela,
+    network: &Path,
+    accelerator: Accelerator,
+    setup: Setup,
+) -> Result<Report, Failure> {
+    let path = simulator_ini();
+    let mut options = options(accelerator, setup);
+    options.vela_config = Some(path.clone());
+    let compiled = compile(vela, &std::fs::read(network)?, &options, &mut Silent)?;
+    let mut system = system(&VelaIni::parse(&std::fs::read_to_string(path)?)?, setup)?;
+    if setup == U85_LOW {
+        // The timing adapter answers the two smaller U85 twice as fast as the configuration they are compiled with says
+        // (EXT_RLATENCY 250 and EXT_WLATENCY 125 in the kit's ta_config_u85_sys_dram_low).
+        let memory = &mut system.memories[Port::Axi1.index()];
+        (memory.read_latency, memory.write_latency) = (250, 125);
+    }
+    Ok(simulate(&program(&compiled)?, &system)?)
 }
 
 fn simulator_ini() -> PathBuf {
