@@ -164,8 +164,11 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     }))
 }
 
-/// The blob, and where another runtime is asked for, its environment and the network that was compiled.
-fn read(arguments: &Arguments, progress: &mut Display) -> Outcome<(Vec<u8>, Option<(Environment, Vec<u8>)>)> {
+/// What another runtime needs: its environment, and the network that was compiled.
+type Rival = (Environment, Vec<u8>);
+
+/// The blob, and where another runtime is asked for, what that one needs.
+fn read(arguments: &Arguments, progress: &mut Display) -> Outcome<(Vec<u8>, Option<Rival>)> {
     let path = &arguments.file;
     let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
     if Blob::parse(&bytes).is_ok() || Model::parse(&bytes).is_err() && is_blob(path) {
@@ -206,8 +209,7 @@ fn load(
     model: &[u8],
     sample: &[Array],
 ) -> Result<OracleContender, String> {
-    let mut options = OracleOptions::default();
-    options.carry_state = true;
+    let options = OracleOptions { carry_state: true, ..OracleOptions::default() };
     match Oracle::load(environment, reference, model, &options) {
         Ok(Loaded::Ready(oracle)) => Ok(OracleContender { oracle, sample: sample.to_vec() }),
         Ok(Loaded::Refused(reason)) => Err(reason),
