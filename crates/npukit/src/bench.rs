@@ -93,19 +93,15 @@ fn median(mut values: Vec<u64>) -> u64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Measures contenders in turn. The first inference of each isn't counted; it also tells how many make a turn.
+/// Measures contenders in turn. What each runs before its first turn, to find out how many inferences make one, isn't counted.
 ///
 /// # Errors
 /// [`BenchError`] of the first contender that has one.
 pub fn alternate(contenders: &mut [&mut dyn Contender], pace: &Pace) -> Result<Vec<Figures>, BenchError> {
-    let mut counts = Vec::with_capacity(contenders.len());
-    for contender in contenders.iter_mut() {
-        contender.run(1)?;
-        let once = contender.run(3)?.into_iter().min().unwrap_or(1).max(1);
-        counts.push(
-            usize::try_from(pace.turn.as_nanos() / u128::from(once)).unwrap_or(usize::MAX).clamp(1, 1 << 16),
-        );
-    }
+    let counts = contenders
+        .iter_mut()
+        .map(|contender| inferences_in(*contender, pace.turn))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut figures = vec![Figures::default(); contenders.len()];
     for _ in 0..pace.rounds {
         for ((contender, &count), figures) in contenders.iter_mut().zip(&counts).zip(&mut figures) {
@@ -113,6 +109,24 @@ pub fn alternate(contenders: &mut [&mut dyn Contender], pace: &Pace) -> Result<V
         }
     }
     Ok(figures)
+}
+
+/// The most inferences of one turn.
+const MOST_INFERENCES: usize = 1 << 16;
+
+/// How many inferences take about so long. Short runs are no measure where threads have to start, so they grow.
+fn inferences_in(contender: &mut dyn Contender, turn: Duration) -> Result<usize, BenchError> {
+    contender.run(1)?;
+    let mut count = 1;
+    loop {
+        let figures = contender.run(count)?;
+        let each = (figures.iter().sum::<u64>() / figures.len().max(1) as u64).max(1);
+        let fitting = usize::try_from(turn.as_nanos() / u128::from(each)).unwrap_or(MOST_INFERENCES);
+        if count >= fitting / 4 || count >= MOST_INFERENCES {
+            return Ok(fitting.clamp(1, MOST_INFERENCES));
+        }
+        count *= 4;
+    }
 }
 
 /// An engine of the model with one set of inputs, on one or more threads. Each inference includes writing its inputs and reading
@@ -203,7 +217,7 @@ mod tests {
     impl Contender for Made {
         fn run(&mut self, inferences: usize) -> Result<Vec<u64>, BenchError> {
             self.asked.push(inferences);
-            let load = if self.asked.len() > 5 { 3 } else { 1 };
+            let load = if self.asked.len() > 7 { 3 } else { 1 };
             Ok(vec![self.nanoseconds * load; inferences])
         }
     }
@@ -215,7 +229,10 @@ mod tests {
         let pace = Pace { rounds: 6, turn: Duration::from_micros(40) };
         let figures = alternate(&mut [&mut one, &mut other], &pace).unwrap();
         assert_eq!(figures[0].ratio(&figures[1]), 0.25);
-        assert_eq!((one.asked[2], other.asked[2]), (40, 10));
+        assert_eq!(
+            (one.asked.as_slice(), other.asked.as_slice()),
+            (&[1, 1, 4, 16, 40, 40, 40, 40, 40, 40][..], &[1, 1, 4, 10, 10, 10, 10, 10, 10][..])
+        );
         assert_eq!(figures[0].inferences(), 240);
         assert_eq!((figures[0].turns[0][0], figures[0].turns[5][0]), (1_000, 3_000));
     }
