@@ -105,7 +105,8 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let path = &arguments.file;
     let mut progress = Display::new();
     let (blob, compiled) = read(arguments, &mut progress)?;
-    let (network, planning) = planned(&blob, arguments.engine).map_err(|error| Failure::network(path, error))?;
+    let (network, planning) =
+        planned(&blob, arguments.engine).map_err(|error| Failure::network(path, error))?;
 
     let sample = draw::sample(network.inputs(), 0, 1);
     let mut engine =
