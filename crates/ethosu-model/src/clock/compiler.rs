@@ -1,7 +1,8 @@
 //! The compiler's clock: rebuilds Vela 5.2.0's own estimate from the stream.
 //!
-//! Rules: `ethos_u55_performance.cpp`, `ethos_u85_performance.cpp` and `network_performance.cpp` of Vela 5.2.0. An estimate that is
-//! a whole layer's; what the stream can't tell (which transfers the compiler takes for hidden) is taken for granted.
+//! Rules: `ethos_u55_performance.cpp`, `ethos_u85_performance.cpp` and `network_performance.cpp` of Vela 5.2.0. Vela prices whole
+//! layers, so commands are put back into layers first. Which weights it takes for loaded ahead isn't in the stream: here those are
+//! that could be loaded under the layer before.
 
 use ethosu_isa::Product;
 
@@ -112,7 +113,7 @@ impl Estimate<'_> {
         let transfers: Vec<&Transfer> = layer.pieces.iter().flat_map(|piece| &piece.weights).collect();
         let traffic;
         let next;
-        match self.staging(layer, &transfers) {
+        match self.staging(layer) {
             Some((from, to)) => {
                 let bytes = |transfers: &[&Transfer]| {
                     transfers.iter().map(|transfer| transfer.bytes).fold(0, u64::saturating_add)
@@ -187,12 +188,11 @@ impl Estimate<'_> {
     }
 
     /// Where weights are copied from and to, if they are.
-    fn staging(&self, layer: &Layer, transfers: &[&Transfer]) -> Option<(Port, Port)> {
+    fn staging(&self, layer: &Layer) -> Option<(Port, Port)> {
         let first = layer.first();
-        let transfer = first.weights.first().or(transfers.first().copied())?;
-        let from = self.system.port(transfer.source)?;
+        let from = self.system.port(first.weights.first()?.source)?;
         let to = self.system.port(first.pass.weights.as_ref()?.region)?;
-        (!first.weights.is_empty()).then_some((from, to))
+        Some((from, to))
     }
 
     /// Loading a table is only charged where the operation does nothing else.
