@@ -18,6 +18,8 @@ def known_defect(params: Params, product: str) -> str | None:
         return "STRIDED_SLICE before a padded kernel"
     if product != "u85" and _slice_beside_map(layers):
         return "STRIDED_SLICE before an element-wise operator"
+    if product != "u85" and any(_pad_behind_resize(a, b) for a, b in zip(layers, layers[1:])):
+        return "PAD behind RESIZE_BILINEAR"
     return next((name for layer in layers if (name := _defect(layer, params, product))), None)
 
 
@@ -63,6 +65,12 @@ def _slice_beside_map(layers: list[Params]) -> bool:
         if any(0 <= i and layers[i]["op"] == "STRIDED_SLICE" and max(layers[i]["strides"]) > 1 for i in operands):
             return True
     return False
+
+
+def _pad_behind_resize(first: Params, second: Params) -> bool:
+    """Whether elements are put in front of what is resized with half-pixel centres: the result isn't moved behind them."""
+    return (first["op"] == "RESIZE_BILINEAR" and first["mode"] == "half_pixel_centers" and second["op"] in ("PAD", "PADV2")
+            and any(front for front, _ in second["paddings"]))
 
 
 def _kept_before_reduced(axes: list[int]) -> bool:

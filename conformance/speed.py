@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--npukit", default="target/release/npukit")
-    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--rounds", type=int, default=21)
     args = parser.parse_args()
     times, others = [], []
     with tempfile.TemporaryDirectory() as folder:

@@ -43,6 +43,13 @@ pub fn judge(record: &Record) -> Verdict {
         Outcome::NotCompiled(reason) if reason.contains("make no valid blob") && defect(record).is_some() => {
             Verdict::NotCompiled(defect(record).unwrap_or_default())
         }
+        Outcome::NotCompiled(reason)
+            if reason.contains("Non-passthrough operation (Conv2D)") && pads_a_long_stride(&record.case) =>
+        {
+            Verdict::NotCompiled(
+                "Vela folds a PAD into a convolution whose stride is above 3, and fails on it".to_owned(),
+            )
+        }
         Outcome::NotCompiled(reason) => Verdict::Failure(format!("not compiled: {reason}")),
         Outcome::NotModelled { field, .. } => stopped(Verdict::NotModelled(field.clone())),
         Outcome::Stopped(reason) => stopped(Verdict::Failure(format!("stopped: {reason}"))),
@@ -102,6 +109,9 @@ fn effect(name: &str) -> &'static str {
         "STRIDED_SLICE before an element-wise operator" => {
             "the other operand is repeated along the axis of the stride as if it had one element there"
         }
+        "PAD behind RESIZE_BILINEAR" => {
+            "with half-pixel centres the resized map is written from the padded output's start, and the padding over it"
+        }
         "REDUCE_ANY without kept dimensions" | "REDUCE_ALL without kept dimensions" => {
             "the reduction runs as if the axes that stay stood where the removed ones were"
         }
@@ -136,8 +146,32 @@ fn reference_difference(
                 "LiteRT reads the 32-bit biases of an int16 CONV_2D as 64-bit ones; TFLM has no kernel for another layer",
             )
         }
+        (_, "int8" | "int16") if off_by_one && refuses(Reference::Tflm) && has(case, "FULLY_CONNECTED") => {
+            Some(
+                "LiteRT's FULLY_CONNECTED rounds otherwise than the program and TFLM, and TFLM has no kernel for another layer",
+            )
+        }
         _ => None,
     }
+}
+
+fn layers(case: &Case) -> &[serde_json::Value] {
+    case.parameters["layers"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Whether one of the layers is this operator.
+fn has(case: &Case, op: &str) -> bool {
+    layers(case).iter().any(|layer| layer["op"] == op)
+}
+
+/// Whether a PAD stands before a convolution with a stride above 3.
+fn pads_a_long_stride(case: &Case) -> bool {
+    let stride = |layer: &serde_json::Value| {
+        layer["stride"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_u64).max()
+    };
+    layers(case)
+        .windows(2)
+        .any(|pair| pair[0]["op"] == "PAD" && stride(&pair[1]).is_some_and(|stride| stride > 3))
 }
 
 /// The scale of the first input; of a case of equal scales, that of all.
@@ -147,9 +181,7 @@ fn input_scale(case: &Case) -> f64 {
 
 /// Whether one of the layers is an int16 CONV_2D with 32-bit biases.
 fn has_narrow_bias(case: &Case) -> bool {
-    let layers = case.parameters["layers"].as_array();
-    layers
-        .is_some_and(|layers| layers.iter().any(|layer| layer["op"] == "CONV_2D" && layer["bias"] == "int32"))
+    layers(case).iter().any(|layer| layer["op"] == "CONV_2D" && layer["bias"] == "int32")
 }
 
 /// Whether scales that Vela can't hold exactly account for a difference.
