@@ -207,3 +207,87 @@ pub fn describe(record: &Record, reason: &str) -> String {
         record.accelerator
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(op: &str, dtype: &str, differences: &[(Reference, f64)]) -> Record {
+        let comparison = |&(reference, max_abs_diff): &(Reference, f64)| Comparison {
+            reference,
+            elements: 10,
+            mismatches: usize::from(max_abs_diff > 0.0),
+            max_abs_diff,
+            distinct_values: 9,
+        };
+        let asked = [Reference::Tflm, Reference::LitertRef];
+        let silent =
+            asked.into_iter().filter(|one| !differences.iter().any(|(reference, _)| reference == one));
+        Record {
+            product: Product::U55,
+            case: Case {
+                name: "case".to_owned(),
+                op: op.to_owned(),
+                dtype: dtype.to_owned(),
+                seed: 1,
+                known_defect: None,
+                input_ranges: Vec::new(),
+                parameters: json!({"input": {"scale": 0.1}, "layers": [{"op": op}]}),
+            },
+            accelerator: "ethos-u55-128".to_owned(),
+            variant: String::new(),
+            defects: Vec::new(),
+            scales: (0.1, 0.2),
+            scale_error: 0.0,
+            outcome: Outcome::Compared(Comparisons {
+                with: differences.iter().map(comparison).collect(),
+                refusals: silent.map(|one| (one, "no kernel".to_owned())).collect(),
+            }),
+        }
+    }
+
+    #[test]
+    fn one_equal_reference_suffices() {
+        let both = record("ADD", "int8", &[(Reference::Tflm, 3.0), (Reference::LitertRef, 0.0)]);
+        assert_eq!(judge(&both), Verdict::Exact(Reference::LitertRef));
+    }
+
+    #[test]
+    fn what_nothing_explains_is_a_failure() {
+        assert!(matches!(judge(&record("ADD", "int8", &[(Reference::Tflm, 1.0)])), Verdict::Failure(_)));
+        assert!(matches!(judge(&record("ADD", "int8", &[])), Verdict::Failure(_)));
+        // An explanation covers the operator, type and size of difference it was established for.
+        let dense = |dtype, difference| {
+            judge(&record("FULLY_CONNECTED", dtype, &[(Reference::LitertRef, difference)]))
+        };
+        assert!(matches!(dense("uint8", 1.0), Verdict::Explained { .. }));
+        assert!(matches!(dense("uint8", 2.0), Verdict::Failure(_)));
+        let mut compare = record("EQUAL", "int16", &[(Reference::LitertRef, 1.0)]);
+        assert!(matches!(judge(&compare), Verdict::Failure(_)));
+        compare.case.parameters["input"]["scale"] = json!(1e-4);
+        assert!(matches!(judge(&compare), Verdict::Explained { .. }));
+    }
+
+    #[test]
+    fn a_coarse_scale_explains_as_much_as_it_moves() {
+        let mut tiny = record("MUL", "int8", &[(Reference::Tflm, 2.0)]);
+        tiny.scale_error = 1e-5;
+        assert!(matches!(judge(&tiny), Verdict::Failure(_)));
+        tiny.scale_error = 2e-5;
+        assert!(matches!(judge(&tiny), Verdict::Explained { max_abs_diff: Some(2.0), .. }));
+    }
+
+    #[test]
+    fn no_defect_excuses_engines_that_differ() {
+        let mut wrong = record("NEG", "int8", &[(Reference::Tflm, 200.0)]);
+        wrong.defects.push("NEG: negates".to_owned());
+        assert!(matches!(judge(&wrong), Verdict::Explained { .. }));
+        wrong.outcome = Outcome::Stopped("it writes outside its region".to_owned());
+        assert!(matches!(judge(&wrong), Verdict::Explained { max_abs_diff: None, .. }));
+        for outcome in [Outcome::EnginesDiffer("at 0".to_owned()), Outcome::Panicked] {
+            assert!(matches!(judge(&Record { outcome, ..wrong.clone() }), Verdict::Failure(_)));
+        }
+    }
+}
