@@ -393,3 +393,14 @@ fn work_is_limited() {
     let stop = decode(Limits { map_elements: 999_999, ..Limits::default() }).unwrap_err();
     assert!(matches!(stop.cause, Cause::WorkLimit { limit: 999_999, .. }), "{stop}");
 }
+
+#[test]
+fn an_unscaled_product_near_the_ends_of_32_bits_is_not_wrapped_by_the_zero_point() {
+    // The largest product is 53,687 * 40,000 = 2,147,480,000, which is below 2^31 by less than the zero point.
+    let changes = [Command::IfmZeroPoint(20919), Command::Ifm2ZeroPoint(7232), Command::OfmZeroPoint(32767)];
+    let mul = Command::Elementwise(ElementwiseMode::Mul);
+    let products =
+        run(ElementSize::Bits16, &changes, mul, &[-32768, 32767, 20919, 20920], &[-32768, 32767, 0, 7231]);
+    let expected = [32767i16, 32767, 32767, 32766].map(i16::to_le_bytes).concat();
+    assert_eq!(products, Ok(expected));
+}

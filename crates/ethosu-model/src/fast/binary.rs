@@ -102,7 +102,9 @@ impl Binary {
             Add | Sub => prepare_a.1 + prepare_b.1,
             _ => prepare_a.1.max(prepare_b.1),
         };
-        if bound > i64::from(i32::MAX) {
+        // Scaling leaves 30 bits; a result that isn't scaled must leave as much room for the zero point.
+        let most = if operation.scale.is_unit() { i32::MAX / 2 } else { i32::MAX };
+        if bound > i64::from(most) {
             return None;
         }
         let scale = if operation.scale.is_unit() {
