@@ -125,6 +125,11 @@ pub enum Flip {
     Depth,
 }
 
+/// The lowest and the highest value of an integer type of fewer than 64 bits.
+pub(crate) fn type_range(bits: u32, signed: bool) -> (i64, i64) {
+    if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) }
+}
+
 /// Where a feature map lies in memory and what its bytes mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureMap {
@@ -158,6 +163,12 @@ impl FeatureMap {
     /// Bytes of an element.
     pub fn element_bytes(&self) -> usize {
         self.element.bytes() as usize
+    }
+
+    /// The largest distance of an element's value from the zero point.
+    pub(crate) fn farthest_from_zero(&self) -> i64 {
+        let (low, high) = type_range(8 * self.element.bytes(), self.signed);
+        (self.zero_point - low).abs().max((high - self.zero_point).abs())
     }
 
     /// The offset of an element's first byte from the region's base.

@@ -4,6 +4,7 @@ use ethosu_isa::{
     Activation, Activation85, ActivationFunction, ActivationFunction85, ClipRange, ClipRange85, ElementSize,
 };
 
+use crate::map::type_range;
 use crate::native;
 use crate::stop::Cause;
 use crate::table::{Table, TableMemory, TableShape};
@@ -49,10 +50,6 @@ pub(crate) struct OutputRegisters<A> {
     pub(crate) activation: A,
     pub(crate) min: i64,
     pub(crate) max: i64,
-}
-
-fn type_range(bits: u32, signed: bool) -> (i64, i64) {
-    if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) }
 }
 
 impl<A> OutputRegisters<A> {

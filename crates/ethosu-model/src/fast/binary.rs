@@ -63,14 +63,6 @@ impl Lines {
     }
 }
 
-/// The largest distance of an element from its zero point.
-fn reach(map: &FeatureMap) -> i64 {
-    let bits = 8 * map.element_bytes() as u32;
-    let (low, high) =
-        if map.signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) };
-    (map.zero_point - low).abs().max((high - map.zero_point).abs())
-}
-
 impl Binary {
     /// `None` for forms that have no plan of their own. The caller has checked that writing row by row spoils no input.
     pub(super) fn new(operation: &Elementwise, output: Output) -> Option<Self> {
@@ -83,7 +75,7 @@ impl Binary {
             Operand::Scalar(value) => Some((Source::Scalar(i32::try_from(value).ok()?), value.abs())),
             Operand::Map { map, extent, .. } => {
                 matches!(map.element, ElementSize::Bits8 | ElementSize::Bits16)
-                    .then(|| (Source::Map(map, extent), reach(&map)))
+                    .then(|| (Source::Map(map, extent), map.farthest_from_zero()))
             }
         };
         let (a, b) = (source(&operation.a)?, source(&operation.b?)?);

@@ -25,13 +25,9 @@ struct Input {
 /// The staged value that stands for zero, and the largest distance of an input from it.
 fn zero_and_reach(window: &Window, staged_bytes: bool) -> (i32, i64) {
     let map = &window.ifm;
-    let bits = 8 * map.element_bytes() as u32;
-    let (low, high) =
-        if map.signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) };
-    let reach = (map.zero_point - low).abs().max((high - map.zero_point).abs());
     // Signed bytes are staged with their sign bit turned, as value + 128.
     let offset = if staged_bytes && map.signed { 128 } else { 0 };
-    (map.zero_point as i32 + offset, reach)
+    (map.zero_point as i32 + offset, map.farthest_from_zero())
 }
 
 /// A staged element as a kernel wants it.
@@ -159,11 +155,6 @@ impl<T: StagedElement> Convolver<T> {
         }
     }
 
-    /// Elements of the staged input.
-    pub(super) fn staged_elements(&self) -> usize {
-        self.stage.elements()
-    }
-
     /// The packed weights, which other convolutions may share.
     pub(super) fn packed(&self) -> &Arc<Packed<T>> {
         &self.packed
@@ -171,7 +162,7 @@ impl<T: StagedElement> Convolver<T> {
 
     pub(super) fn run(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
         let region = memory.bytes(self.input.region).expect("planned regions are bound");
-        let mut staged = T::buffer(scratch).take(self.staged_elements());
+        let mut staged = T::buffer(scratch).take(self.stage.elements());
         T::stage(&self.stage, (self.input.bits16, self.input.signed), region, &mut staged, self.pad);
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
         let extent = self.output.store.extent;

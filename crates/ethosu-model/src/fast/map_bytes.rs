@@ -11,29 +11,31 @@ use crate::memory::Memory;
 /// A planned byte map.
 #[derive(Debug, Clone)]
 pub(super) struct ByteMap {
-    pub(super) stage: Stage,
-    pub(super) region: u8,
-    pub(super) table: Box<[u8; 256]>,
-    pub(super) output: Output,
+    stage: Stage,
+    region: u8,
+    /// `None` where each byte stays what it is.
+    table: Option<Box<[u8; 256]>>,
+    output: Output,
 }
 
 impl ByteMap {
     /// How such an input is staged.
     pub(super) const FORM: Form = Form::Dense;
 
-    /// Elements of the staged input.
-    pub(super) fn staged_elements(&self) -> usize {
-        self.stage.elements()
+    pub(super) fn new(stage: Stage, region: u8, table: Box<[u8; 256]>, output: Output) -> Self {
+        let identity = table.iter().enumerate().all(|(index, &byte)| index == usize::from(byte));
+        Self { stage, region, table: (!identity).then_some(table), output }
     }
 
     pub(super) fn run(&self, memory: &mut Memory, scratch: &mut Scratch) {
         let region = memory.bytes(self.region).expect("planned regions are bound");
-        let mut staged = scratch.bytes.take(self.staged_elements());
+        let mut staged = scratch.bytes.take(self.stage.elements());
         // Between upscaled elements stands the zero point, which the planner doesn't let come here.
-        if self.table.iter().enumerate().all(|(index, &byte)| index == usize::from(byte)) {
-            self.stage.fill(region, &mut staged, 0, |[byte]: [u8; 1]| byte);
-        } else {
-            self.stage.fill(region, &mut staged, 0, |[byte]: [u8; 1]| self.table[usize::from(byte)]);
+        match &self.table {
+            None => self.stage.fill(region, &mut staged, 0, |[byte]: [u8; 1]| byte),
+            Some(table) => {
+                self.stage.fill(region, &mut staged, 0, |[byte]: [u8; 1]| table[usize::from(byte)])
+            }
         }
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
         for (y, row) in staged.chunks_exact(self.stage.row).take(self.stage.rows).enumerate() {

@@ -415,7 +415,7 @@ impl Planner<'_> {
             let table = byte_table(&window.ifm, |value| stage.apply(pooling.scale.apply(value)).ok())?;
             let stage = Stage::new(window, ByteMap::FORM, stage_limit())?;
             let region = window.ifm.region;
-            return Some(Action::ByteMap(Box::new(ByteMap { stage, region, table, output })));
+            return Some(Action::ByteMap(Box::new(ByteMap::new(stage, region, table, output))));
         }
         Some(Action::Pool(Box::new(Pool::new(pooling, output, stage_limit())?)))
     }
@@ -451,7 +451,7 @@ impl Planner<'_> {
             };
             let table = byte_table(map, result)?;
             let stage = Stage::whole(map, whole, ByteMap::FORM);
-            return Some(Action::ByteMap(Box::new(ByteMap { stage, region: map.region, table, output })));
+            return Some(Action::ByteMap(Box::new(ByteMap::new(stage, map.region, table, output))));
         }
         if operation.function == Function::LeakyRelu {
             return None;

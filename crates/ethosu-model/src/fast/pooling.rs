@@ -101,14 +101,9 @@ impl Pool {
         })
     }
 
-    /// Elements of the staged input.
-    pub(super) fn staged_elements(&self) -> usize {
-        self.stage.elements()
-    }
-
     pub(super) fn run(&self, memory: &mut Memory, scratch: &mut Scratch) {
         let region = memory.bytes(self.region).expect("planned regions are bound");
-        let mut staged = scratch.bytes.take(self.staged_elements());
+        let mut staged = scratch.bytes.take(self.stage.elements());
         // Padding never wins and adds nothing.
         let pad = match self.mode {
             Mode::Max => u8::MIN,
