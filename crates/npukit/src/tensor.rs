@@ -2,7 +2,7 @@
 
 use npub::{DType, Quantisation};
 use npukit_vela::npy::Array;
-use npukit_vela::tflite::{self, DataType};
+use npukit_vela::tflite;
 use serde::{Serialize, Serializer};
 
 use crate::dtype;
@@ -96,22 +96,10 @@ impl TensorSpec {
         TensorSpec::new(tensor.name, tensor.dtype, shape, tensor.quantisation)
     }
 
-    /// A tensor as a `.tflite` file describes it; `None` where its type or shape has no place in an `.npub`.
+    /// A tensor as a `.tflite` file describes it; `None` where its type or shape has no place in an `.npub` or
+    /// its elements none in an [`Array`] (16-bit floats).
     pub fn from_tflite(tensor: &tflite::Tensor<'_>) -> Option<TensorSpec> {
-        let dtype = match tensor.data_type {
-            DataType::Float32 => DType::Float32,
-            DataType::Int32 => DType::Int32,
-            DataType::Uint8 => DType::UInt8,
-            DataType::Int64 => DType::Int64,
-            DataType::Bool => DType::Bool,
-            DataType::Int16 => DType::Int16,
-            DataType::Int8 => DType::Int8,
-            DataType::Float64 => DType::Float64,
-            DataType::Uint64 => DType::UInt64,
-            DataType::Uint32 => DType::UInt32,
-            DataType::Uint16 => DType::UInt16,
-            _ => return None,
-        };
+        let dtype = tensor.data_type.in_npub().filter(|&dtype| dtype::array_type(dtype).is_some())?;
         let shape = tensor.shape.iter().map(|&axis| usize::try_from(axis).ok()).collect::<Option<_>>()?;
         let quantisation =
             tensor.quantisation.filter(|one| !one.is_per_axis() && one.scale() > 0.0).and_then(|one| {

@@ -23,7 +23,7 @@ use ethosu_isa::{
 use npub::{Accel, BlobBuilder, DType, Quantisation, Role, Shape, TensorEntry};
 
 use crate::npy::NpyError;
-use crate::tflite::{self, DataType};
+use crate::tflite;
 
 pub use operator::from_vela_tflite;
 pub(crate) use operator::{UNNAMED, is_bookkeeping, left_to_cpu};
@@ -350,21 +350,10 @@ fn fast_scratch(
 /// A tensor's description for the table, apart from what it is and where it lives.
 fn describe(tensor: &tflite::Tensor<'_>) -> Result<(DType, Shape, Option<Quantisation>), DistilError> {
     let error = |problem: String| DistilError::Tensor { tensor: tensor.name.to_string(), problem };
-    let dtype = match tensor.data_type {
-        DataType::Float32 => DType::Float32,
-        DataType::Float16 => DType::Float16,
-        DataType::Int32 => DType::Int32,
-        DataType::Uint8 => DType::UInt8,
-        DataType::Int64 => DType::Int64,
-        DataType::Bool => DType::Bool,
-        DataType::Int16 => DType::Int16,
-        DataType::Int8 => DType::Int8,
-        DataType::Float64 => DType::Float64,
-        DataType::Uint64 => DType::UInt64,
-        DataType::Uint32 => DType::UInt32,
-        DataType::Uint16 => DType::UInt16,
-        other => return Err(error(format!("elements of {other} have no place in an .npub"))),
-    };
+    let data_type = tensor.data_type;
+    let dtype = data_type
+        .in_npub()
+        .ok_or_else(|| error(format!("elements of {data_type} have no place in an .npub")))?;
     let axes: Option<Vec<u32>> = tensor.shape.iter().map(|&axis| u32::try_from(axis).ok()).collect();
     let shape = axes.and_then(|axes| Shape::new(&axes));
     let shape = shape.ok_or_else(|| error(format!("shape {:?} has no place in an .npub", tensor.shape)))?;

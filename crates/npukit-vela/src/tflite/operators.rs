@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use npub::DType;
+
 /// A built-in operator by its number in the schema. `Display` writes its name, such as `CONV_2D`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuiltinOperator(pub i32);
@@ -95,6 +97,25 @@ impl DataType {
             18 => Self::Bfloat16,
             other => Self::Other(other),
         }
+    }
+
+    /// The element type of an `.npub`'s tensor table; `None` for types that have no place there.
+    pub fn in_npub(self) -> Option<DType> {
+        Some(match self {
+            Self::Float32 => DType::Float32,
+            Self::Float16 => DType::Float16,
+            Self::Int32 => DType::Int32,
+            Self::Uint8 => DType::UInt8,
+            Self::Int64 => DType::Int64,
+            Self::Bool => DType::Bool,
+            Self::Int16 => DType::Int16,
+            Self::Int8 => DType::Int8,
+            Self::Float64 => DType::Float64,
+            Self::Uint64 => DType::UInt64,
+            Self::Uint32 => DType::UInt32,
+            Self::Uint16 => DType::UInt16,
+            _ => return None,
+        })
     }
 
     /// Bytes an element takes, for types whose elements are whole bytes of a known number.
