@@ -1,10 +1,11 @@
 //! Convolutions and depthwise convolutions, their weights packed for a kernel.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ethosu_isa::ElementSize;
 
-use super::kernels::{Convolve, Depthwise, Element, Isa, Results, Segment};
+use super::kernels::{Convolve, Depthwise, Element, Isa, Pixel, Results, Segment};
 use super::output::Output;
 use super::packed::{Grouping, Packed};
 use super::requant::{LANES, RequantBlock};
@@ -76,6 +77,8 @@ pub(super) struct Convolver<T: Element> {
     packed: Arc<Packed<T>>,
     requant: Vec<RequantBlock>,
     stride: (usize, usize),
+    /// [`Output::direct_step`].
+    direct_step: Option<usize>,
     output: Output,
 }
 
@@ -141,6 +144,7 @@ impl<T: StagedElement> Convolver<T> {
             packed,
             requant,
             stride: window.stride,
+            direct_step: output.direct_step(),
             output,
         })
     }
@@ -167,51 +171,85 @@ impl<T: StagedElement> Convolver<T> {
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
         let extent = self.output.store.extent;
         let rows_together = (PIXELS_TOGETHER / extent.width).clamp(1, extent.height);
-        let pixel = match (self.depthwise, self.stage.row / self.stage.columns) {
-            (true, _) => LANES,
-            (false, depth) => depth,
-        };
         for first in (0..extent.height).step_by(rows_together) {
             let rows = first..(first + rows_together).min(extent.height);
-            scratch.pixels.clear();
-            for y in rows.clone() {
-                let row = y * self.stride.0 * self.stage.row;
-                scratch.pixels.extend((0..extent.width).map(|x| row + x * self.stride.1 * pixel));
-            }
-            let values = scratch.pixels.len() * self.requant.len() * LANES;
-            let block_values = scratch.pixels.len() * LANES;
-            if self.output.bytes == 1 {
-                scratch.byte_results.resize(values, 0);
-                self.compute(isa, &staged, &scratch.pixels, Results::Bytes(&mut scratch.byte_results));
-                self.output.finish(&mut scratch.byte_results);
-                for (block, values) in scratch.byte_results.chunks_exact(block_values).enumerate() {
-                    for (y, values) in rows.clone().zip(values.chunks_exact(extent.width * LANES)) {
-                        self.output.store.block_row(out, y, block, values);
-                    }
+            match self.direct_step {
+                Some(step) => {
+                    self.list_pixels(rows, true, &mut scratch.pixels);
+                    self.compute(isa, &staged, &scratch.pixels, Results::Bytes(out), step);
                 }
-            } else {
-                scratch.word_results.resize(values, 0);
-                self.compute(isa, &staged, &scratch.pixels, Results::Words(&mut scratch.word_results));
-                for (block, values) in scratch.word_results.chunks_exact(block_values).enumerate() {
-                    for (y, values) in rows.clone().zip(values.chunks_exact(extent.width * LANES)) {
-                        self.output.store.block_row_words(out, y, block, values);
-                    }
-                }
+                None => self.run_rows(isa, &staged, rows, out, scratch),
             }
         }
         T::buffer(scratch).give_back(staged);
     }
 
-    /// The results of some pixels: block, pixel, lane.
-    fn compute(&self, isa: Isa, staged: &[T], pixels: &[usize], results: Results<'_>) {
+    /// Computes rows and stores them afterwards.
+    fn run_rows(&self, isa: Isa, staged: &[T], rows: Range<usize>, out: &mut [u8], scratch: &mut Scratch) {
+        let Scratch { pixels, byte_results, word_results, .. } = scratch;
+        self.list_pixels(rows.clone(), false, pixels);
+        let step = pixels.len() * LANES;
+        let values = step * self.requant.len();
+        let line = self.output.store.extent.width * LANES;
+        if self.output.bytes == 1 {
+            byte_results.resize(values, 0);
+            self.compute(isa, staged, pixels, Results::Bytes(byte_results), step);
+            self.output.finish(byte_results);
+            for (block, values) in byte_results.chunks_exact(step).enumerate() {
+                for (y, values) in rows.clone().zip(values.chunks_exact(line)) {
+                    self.output.store.block_row(out, y, block, values);
+                }
+            }
+        } else {
+            word_results.resize(values, 0);
+            self.compute(isa, staged, pixels, Results::Words(word_results), step);
+            for (block, values) in word_results.chunks_exact(step).enumerate() {
+                for (y, values) in rows.clone().zip(values.chunks_exact(line)) {
+                    self.output.store.block_row_words(out, y, block, values);
+                }
+            }
+        }
+    }
+
+    /// The pixels of some rows, whose results go where they belong in the region, or one behind the other.
+    fn list_pixels(&self, rows: Range<usize>, direct: bool, pixels: &mut Vec<Pixel>) {
+        let pixel = if self.depthwise { LANES } else { self.stage.row / self.stage.columns };
+        let (window_step, width) = (self.stride.1 * pixel, self.output.store.extent.width);
+        pixels.clear();
+        let mut run = |window: usize, count: usize, result: usize, result_step: usize| {
+            pixels.extend((0..count).map(|x| Pixel {
+                window: window + x * window_step,
+                result: result.wrapping_add(x.wrapping_mul(result_step)),
+            }));
+        };
+        for (number, y) in rows.enumerate() {
+            let row = y * self.stride.0 * self.stage.row;
+            if direct {
+                for (columns, result, result_step) in self.output.store.row_parts(y) {
+                    run(row + columns.start * window_step, columns.len(), result, result_step);
+                }
+            } else {
+                run(row, width, number * width * LANES, LANES);
+            }
+        }
+    }
+
+    /// The results of some pixels.
+    fn compute(&self, isa: Isa, staged: &[T], pixels: &[Pixel], results: Results<'_>, block_step: usize) {
         let (segments, weights, requant) = (&self.segments, &self.packed.weights, &self.requant);
         let clamp = self.output.clamp;
         if self.depthwise {
             let brick = self.stage.columns * LANES;
             let offsets = &self.offsets;
-            T::depthwise(isa, Depthwise { staged, pixels, brick, offsets, weights, requant, clamp, results });
+            T::depthwise(
+                isa,
+                Depthwise { staged, pixels, brick, offsets, weights, requant, clamp, results, block_step },
+            );
         } else {
-            T::convolve(isa, Convolve { staged, pixels, segments, weights, requant, clamp, results });
+            T::convolve(
+                isa,
+                Convolve { staged, pixels, segments, weights, requant, clamp, results, block_step },
+            );
         }
     }
 }

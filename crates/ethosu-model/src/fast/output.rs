@@ -3,6 +3,7 @@
 use ethosu_isa::ElementSize;
 
 use super::kernels::Clamp;
+use super::requant::LANES;
 use super::store::Store;
 use crate::operation::Results;
 use crate::table::{TableMemory, TableShape};
@@ -50,6 +51,14 @@ impl Output {
             Some(_) => return None,
         };
         Some(Self { region: map.region, clamp, table, store: Store::new(*map, results.extent), bytes })
+    }
+
+    /// If whole blocks of [`LANES`] clamped bytes can be written where they belong: the bytes from a pixel's block to its next.
+    pub(super) fn direct_step(&self) -> Option<usize> {
+        if self.bytes != 1 || self.table.is_some() || !self.store.extent.depth.is_multiple_of(LANES) {
+            return None;
+        }
+        self.store.block_step()
     }
 
     /// Takes clamped bytes through the table.

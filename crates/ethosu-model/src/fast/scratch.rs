@@ -1,5 +1,7 @@
 //! Buffers that a run needs beside the regions, kept between runs.
 
+use super::kernels::Pixel;
+
 /// A buffer that is lent out and comes back.
 #[derive(Debug, Clone)]
 pub(super) struct Staged<T> {
@@ -33,7 +35,7 @@ impl<T: Copy + Default> Staged<T> {
 pub(super) struct Scratch {
     pub(super) bytes: Staged<u8>,
     pub(super) words: Staged<i16>,
-    pub(super) pixels: Vec<usize>,
+    pub(super) pixels: Vec<Pixel>,
     pub(super) byte_results: Vec<u8>,
     pub(super) word_results: Vec<i32>,
     pub(super) first: Vec<i32>,

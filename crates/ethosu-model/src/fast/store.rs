@@ -1,5 +1,7 @@
 //! Results on their way into memory.
 
+use std::ops::Range;
+
 use ethosu_isa::Layout;
 
 use super::requant::LANES;
@@ -16,6 +18,22 @@ impl Store {
     /// A writer for a map whose [`reach`](FeatureMap::reach) has been checked.
     pub(super) fn new(map: FeatureMap, extent: Extent) -> Self {
         Self { map, extent }
+    }
+
+    /// Bytes from a pixel's block of [`LANES`] channels to its next; `None` if the next lies before it. For maps of bytes.
+    pub(super) fn block_step(&self) -> Option<usize> {
+        match self.map.layout {
+            Layout::Nhwc => Some(LANES),
+            Layout::Nhcwb16 if self.extent.depth <= LANES => Some(0),
+            Layout::Nhcwb16 => usize::try_from(self.map.stride_c).ok(),
+        }
+    }
+
+    /// The parts of row `y`: columns, where the first one's first channel goes, and the bytes from a column to the next, which may
+    /// be negative and then wrap. For maps of bytes.
+    pub(super) fn row_parts(&self, y: usize) -> impl Iterator<Item = (Range<usize>, usize, usize)> {
+        let step = self.pixel(0, 1, 1) as usize;
+        self.map.row(y, self.extent.width).map(move |part| (part.columns, part.start, step))
     }
 
     /// The map written to.

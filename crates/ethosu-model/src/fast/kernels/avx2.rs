@@ -4,8 +4,8 @@
 use std::arch::x86_64::*;
 
 use super::{
-    BLOCKS_TOGETHER, Clamp, Combination, Combine, Convolve, Depthwise, LANES, Operand, Prepare, RequantBlock,
-    Results, Segment,
+    BLOCKS_TOGETHER, Clamp, Combination, Combine, Convolve, Depthwise, LANES, Operand, Pixel, Prepare,
+    RequantBlock, Results, Segment,
 };
 
 pub(super) fn available() -> bool {
@@ -230,7 +230,7 @@ unsafe fn convolve(mut work: Convolve<'_, i16, i16>) {
             step: width * LANES * GROUP,
             bias: bias(requant),
             finish: Finish { scaling: &Scaling::block(requant), clamp, out },
-            first: block * work.pixels.len(),
+            first: block * work.block_step,
         };
         // SAFETY: the caller's promise.
         unsafe { strip.run(work.pixels) };
@@ -246,7 +246,7 @@ struct Strip<'a> {
     step: usize,
     bias: [__m256i; 2],
     finish: Finish<'a>,
-    /// Results before the block's, in pixels.
+    /// Results before the block's.
     first: usize,
 }
 
@@ -255,22 +255,20 @@ impl Strip<'_> {
     /// As [`convolve`].
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn run(&self, pixels: &[usize]) {
+    unsafe fn run(&self, pixels: &[Pixel]) {
         // Twelve sums, two vectors of weights, an input and a product fill the sixteen registers.
         const TILE: usize = 6;
-        let mut pixel = 0;
         let mut tiles = pixels.chunks_exact(TILE);
         for tile in &mut tiles {
             // SAFETY: the caller's promise.
-            unsafe { self.tile::<TILE>(tile.try_into().expect("a tile"), pixel) };
-            pixel += TILE;
+            unsafe { self.tile::<TILE>(tile.try_into().expect("a tile")) };
         }
         let rest = tiles.remainder();
         macro_rules! rest {
             ($($m:literal)*) => {
                 match rest.len() {
                     // SAFETY: the caller's promise.
-                    $($m => unsafe { self.tile::<$m>(rest.try_into().expect("as many pixels"), pixel) },)*
+                    $($m => unsafe { self.tile::<$m>(rest.try_into().expect("as many pixels")) },)*
                     _ => {}
                 }
             };
@@ -278,13 +276,13 @@ impl Strip<'_> {
         rest!(1 2 3 4 5);
     }
 
-    /// `M` pixels, the first of them number `pixel`.
+    /// `M` pixels.
     ///
     /// # Safety
     /// As [`convolve`].
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn tile<const M: usize>(&self, bases: &[usize; M], pixel: usize) {
+    unsafe fn tile<const M: usize>(&self, pixels: &[Pixel; M]) {
         let mut low = [self.bias[0]; M];
         let mut high = [self.bias[1]; M];
         let mut weights = self.weights.as_ptr();
@@ -292,7 +290,7 @@ impl Strip<'_> {
             // SAFETY: `Convolve::check` has found all groups of all pixels inside `staged`, and as many weights as groups. The
             // pointers to weights end beyond the last group's, where none is read.
             unsafe {
-                let inputs = bases.map(|base| self.staged.as_ptr().add(base + segment.offset));
+                let inputs = pixels.map(|pixel| self.staged.as_ptr().add(pixel.window + segment.offset));
                 for group in 0..segment.groups {
                     let row = [load(weights), load(weights.add(LANES))];
                     weights = weights.wrapping_add(self.step);
@@ -307,7 +305,7 @@ impl Strip<'_> {
         }
         for m in 0..M {
             // SAFETY: `Convolve::check` has found room for every pixel's blocks.
-            unsafe { self.finish.store((self.first + pixel + m) * LANES, [low[m], high[m]]) };
+            unsafe { self.finish.store(self.first + pixels[m].result, [low[m], high[m]]) };
         }
     }
 }
@@ -335,19 +333,16 @@ unsafe fn depthwise(mut work: Depthwise<'_, i16, i16>) {
                 _mm256_permute2x128_si256::<0x31>(low, high),
             ],
             finish: Finish { scaling: &Scaling::block(requant), clamp, out },
-            first: brick * work.pixels.len(),
+            first: brick * work.block_step,
         };
-        let mut pixel = 0;
         let mut tiles = work.pixels.chunks_exact(4);
         for tile in &mut tiles {
             // SAFETY: the caller's promise.
-            unsafe { taps.tile::<4>(tile.try_into().expect("four pixels"), pixel) };
-            pixel += 4;
+            unsafe { taps.tile::<4>(tile.try_into().expect("four pixels")) };
         }
-        for &base in tiles.remainder() {
+        for &pixel in tiles.remainder() {
             // SAFETY: the caller's promise.
-            unsafe { taps.tile::<1>(&[base], pixel) };
-            pixel += 1;
+            unsafe { taps.tile::<1>(&[pixel]) };
         }
     }
 }
@@ -360,18 +355,18 @@ struct Taps<'a> {
     weights: &'a [i16],
     bias: [__m256i; 2],
     finish: Finish<'a>,
-    /// Results before the brick's, in pixels.
+    /// Results before the brick's.
     first: usize,
 }
 
 impl Taps<'_> {
-    /// `M` pixels, the first of them number `pixel`.
+    /// `M` pixels.
     ///
     /// # Safety
     /// As [`depthwise`].
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn tile<const M: usize>(&self, bases: &[usize; M], pixel: usize) {
+    unsafe fn tile<const M: usize>(&self, pixels: &[Pixel; M]) {
         let mut low = [self.bias[0]; M];
         let mut high = [self.bias[1]; M];
         for (group, &offset) in self.offsets.iter().enumerate() {
@@ -384,7 +379,7 @@ impl Taps<'_> {
                     _mm256_permute2x128_si256::<0x31>(row[0], row[1]),
                 ];
                 for m in 0..M {
-                    let columns = self.staged.as_ptr().add(bases[m] + offset);
+                    let columns = self.staged.as_ptr().add(pixels[m].window + offset);
                     let columns = [load(columns), load(columns.add(LANES))];
                     let pairs = _mm256_unpacklo_epi16(columns[0], columns[1]);
                     low[m] = _mm256_add_epi32(low[m], _mm256_madd_epi16(pairs, row[0]));
@@ -399,7 +394,7 @@ impl Taps<'_> {
                 _mm256_permute2x128_si256::<0x31>(low[m], high[m]),
             ];
             // SAFETY: `Depthwise::check` has found room for every pixel.
-            unsafe { self.finish.store((self.first + pixel + m) * LANES, sums) };
+            unsafe { self.finish.store(self.first + pixels[m].result, sums) };
         }
     }
 }

@@ -101,7 +101,16 @@ impl Clamp {
     }
 }
 
-/// Where a kernel puts its results: [`LANES`] values for each pixel and block of channels.
+/// A pixel to compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pixel {
+    /// Where its window begins in the staged input; for a depthwise convolution in the first brick.
+    pub(super) window: usize,
+    /// Where its results for the first block of channels go.
+    pub(super) result: usize,
+}
+
+/// What a kernel writes: [`LANES`] values for each pixel and block of channels.
 pub(super) enum Results<'a> {
     /// The low byte of each value.
     Bytes(&'a mut [u8]),
@@ -116,6 +125,15 @@ impl Results<'_> {
             Self::Words(words) => words.len(),
         }
     }
+
+    /// # Panics
+    /// If the results of one of the pixels, in so many blocks, don't all lie inside.
+    fn check(&self, pixels: &[Pixel], blocks: usize, block_step: usize) {
+        let last = pixels.iter().map(|pixel| pixel.result).max();
+        if let (Some(last), Some(before)) = (last, blocks.checked_sub(1)) {
+            assert!(last + before * block_step + LANES <= self.len());
+        }
+    }
 }
 
 /// Output channels whose weights lie together, in blocks of [`LANES`].
@@ -124,24 +142,23 @@ pub(super) const BLOCKS_TOGETHER: usize = 4;
 /// A convolution of some pixels, all their output channels.
 pub(super) struct Convolve<'a, T, W> {
     pub(super) staged: &'a [T],
-    /// Where each pixel's window begins in `staged`.
-    pub(super) pixels: &'a [usize],
+    pub(super) pixels: &'a [Pixel],
     pub(super) segments: &'a [Segment],
     /// For each [`BLOCKS_TOGETHER`] blocks (fewer in the last), for each group, for each block: a group of weights for each lane.
     pub(super) weights: &'a [W],
     /// One for each block of channels.
     pub(super) requant: &'a [RequantBlock],
     pub(super) clamp: Clamp,
-    /// Block, pixel, lane.
     pub(super) results: Results<'a>,
+    /// Results from a pixel's block to its next.
+    pub(super) block_step: usize,
 }
 
 /// A depthwise convolution of some pixels, all their channels.
 pub(super) struct Depthwise<'a, T, W> {
     /// Pixels of 16 channels.
     pub(super) staged: &'a [T],
-    /// Where each pixel's window begins in `staged`, in the first brick.
-    pub(super) pixels: &'a [usize],
+    pub(super) pixels: &'a [Pixel],
     /// Elements from a brick to the next.
     pub(super) brick: usize,
     /// Where each group of taps (of adjacent columns) lies, from the window's beginning.
@@ -151,8 +168,9 @@ pub(super) struct Depthwise<'a, T, W> {
     /// One for each brick.
     pub(super) requant: &'a [RequantBlock],
     pub(super) clamp: Clamp,
-    /// Brick, pixel, lane.
     pub(super) results: Results<'a>,
+    /// Results from a pixel's brick to its next.
+    pub(super) block_step: usize,
 }
 
 /// The two kinds of elements that kernels multiply.
@@ -177,10 +195,10 @@ impl<T: Element> Convolve<'_, T, T::Weight> {
         let groups: usize = self.segments.iter().map(|segment| segment.groups).sum();
         let reach =
             self.segments.iter().map(|segment| segment.offset + segment.groups * T::GROUP).max().unwrap_or(0);
-        let last = self.pixels.iter().max().map_or(0, |last| last + reach);
+        let last = self.pixels.iter().map(|pixel| pixel.window + reach).max().unwrap_or(0);
         assert!(last <= self.staged.len());
         assert!(self.weights.len() >= groups * self.requant.len() * LANES * T::GROUP);
-        assert!(self.results.len() >= self.pixels.len() * self.requant.len() * LANES);
+        self.results.check(self.pixels, self.requant.len(), self.block_step);
     }
 }
 
@@ -189,11 +207,11 @@ impl<T: Element> Depthwise<'_, T, T::Weight> {
     fn check(&self) {
         let bricks = self.requant.len();
         let reach = self.offsets.iter().max().map_or(0, |offset| offset + T::GROUP * LANES);
-        let last =
-            self.pixels.iter().max().map_or(0, |last| last + bricks.saturating_sub(1) * self.brick + reach);
+        let brick = bricks.saturating_sub(1) * self.brick;
+        let last = self.pixels.iter().map(|pixel| pixel.window + brick + reach).max().unwrap_or(0);
         assert!(last <= self.staged.len());
         assert!(self.weights.len() >= bricks * self.offsets.len() * LANES * T::GROUP);
-        assert!(self.results.len() >= bricks * self.pixels.len() * LANES);
+        self.results.check(self.pixels, bricks, self.block_step);
     }
 }
 

@@ -4,8 +4,8 @@
 use std::arch::aarch64::*;
 
 use super::{
-    BLOCKS_TOGETHER, Clamp, Combination, Combine, Convolve, Depthwise, LANES, Operand, Prepare, RequantBlock,
-    Results, Segment,
+    BLOCKS_TOGETHER, Clamp, Combination, Combine, Convolve, Depthwise, LANES, Operand, Pixel, Prepare,
+    RequantBlock, Results, Segment,
 };
 
 /// Elements in a group.
@@ -216,7 +216,7 @@ unsafe fn convolve(mut work: Convolve<'_, i16, i16>) {
             // SAFETY: a bias is sixteen 32-bit words.
             bias: unsafe { load_words(requant.bias.as_ptr()) },
             finish: Finish { scaling: &Scaling::block(requant), clamp, out },
-            first: block * work.pixels.len(),
+            first: block * work.block_step,
         };
         // SAFETY: `Convolve::check` has passed.
         unsafe { strip.run(work.pixels) };
@@ -232,7 +232,7 @@ struct Strip<'a> {
     step: usize,
     bias: Block,
     finish: Finish<'a>,
-    /// Results before the block's, in pixels.
+    /// Results before the block's.
     first: usize,
 }
 
@@ -240,22 +240,20 @@ impl Strip<'_> {
     /// # Safety
     /// `Convolve::check` must have passed.
     #[target_feature(enable = "neon")]
-    unsafe fn run(&self, pixels: &[usize]) {
+    unsafe fn run(&self, pixels: &[Pixel]) {
         // Twenty sums and four vectors of weights leave eight registers for inputs.
         const TILE: usize = 5;
-        let mut pixel = 0;
         let mut tiles = pixels.chunks_exact(TILE);
         for tile in &mut tiles {
             // SAFETY: the caller's promise.
-            unsafe { self.tile::<TILE>(tile.try_into().expect("a tile"), pixel) };
-            pixel += TILE;
+            unsafe { self.tile::<TILE>(tile.try_into().expect("a tile")) };
         }
         let rest = tiles.remainder();
         macro_rules! rest {
             ($($m:literal)*) => {
                 match rest.len() {
                     // SAFETY: the caller's promise.
-                    $($m => unsafe { self.tile::<$m>(rest.try_into().expect("as many pixels"), pixel) },)*
+                    $($m => unsafe { self.tile::<$m>(rest.try_into().expect("as many pixels")) },)*
                     _ => {}
                 }
             };
@@ -263,20 +261,20 @@ impl Strip<'_> {
         rest!(1 2 3 4);
     }
 
-    /// `M` pixels, the first of them number `pixel`.
+    /// `M` pixels.
     ///
     /// # Safety
     /// `Convolve::check` must have passed.
     #[inline]
     #[target_feature(enable = "neon")]
-    unsafe fn tile<const M: usize>(&self, bases: &[usize; M], pixel: usize) {
+    unsafe fn tile<const M: usize>(&self, pixels: &[Pixel; M]) {
         let mut sums = [self.bias; M];
         let mut weights = self.weights.as_ptr();
         for segment in self.segments {
             // SAFETY: `Convolve::check` has found all groups of all pixels inside `staged`, and as many weights as groups. The
             // pointers to weights end beyond the last group's, where none is read.
             unsafe {
-                let inputs = bases.map(|base| self.staged.as_ptr().add(base + segment.offset));
+                let inputs = pixels.map(|pixel| self.staged.as_ptr().add(pixel.window + segment.offset));
                 for group in 0..segment.groups {
                     let [low, high] = load_weights(weights);
                     weights = weights.wrapping_add(self.step);
@@ -299,7 +297,7 @@ impl Strip<'_> {
         }
         for (m, sums) in sums.into_iter().enumerate() {
             // SAFETY: `Convolve::check` has found room for every pixel's blocks.
-            unsafe { self.finish.store((self.first + pixel + m) * LANES, sums) };
+            unsafe { self.finish.store(self.first + pixels[m].result, sums) };
         }
     }
 }
@@ -323,19 +321,16 @@ unsafe fn depthwise(mut work: Depthwise<'_, i16, i16>) {
             // SAFETY: a bias is sixteen 32-bit words.
             bias: unsafe { load_words(requant.bias.as_ptr()) },
             finish: Finish { scaling: &Scaling::block(requant), clamp, out },
-            first: brick * work.pixels.len(),
+            first: brick * work.block_step,
         };
-        let mut pixel = 0;
         let mut tiles = work.pixels.chunks_exact(4);
         for tile in &mut tiles {
             // SAFETY: `Depthwise::check` has passed.
-            unsafe { taps.tile::<4>(tile.try_into().expect("four pixels"), pixel) };
-            pixel += 4;
+            unsafe { taps.tile::<4>(tile.try_into().expect("four pixels")) };
         }
-        for &base in tiles.remainder() {
+        for &pixel in tiles.remainder() {
             // SAFETY: `Depthwise::check` has passed.
-            unsafe { taps.tile::<1>(&[base], pixel) };
-            pixel += 1;
+            unsafe { taps.tile::<1>(&[pixel]) };
         }
     }
 }
@@ -347,25 +342,25 @@ struct Taps<'a> {
     weights: &'a [i16],
     bias: Block,
     finish: Finish<'a>,
-    /// Results before the brick's, in pixels.
+    /// Results before the brick's.
     first: usize,
 }
 
 impl Taps<'_> {
-    /// `M` pixels, the first of them number `pixel`.
+    /// `M` pixels.
     ///
     /// # Safety
     /// `Depthwise::check` must have passed.
     #[inline]
     #[target_feature(enable = "neon")]
-    unsafe fn tile<const M: usize>(&self, bases: &[usize; M], pixel: usize) {
+    unsafe fn tile<const M: usize>(&self, pixels: &[Pixel; M]) {
         let mut sums = [self.bias; M];
         for (group, &offset) in self.offsets.iter().enumerate() {
             // SAFETY: `Depthwise::check` has found the windows of all pixels inside `staged`, and the weights.
             unsafe {
                 let [low, high] = load_weights(self.weights.as_ptr().add(group * LANES * GROUP));
                 for m in 0..M {
-                    let columns = self.staged.as_ptr().add(bases[m] + offset);
+                    let columns = self.staged.as_ptr().add(pixels[m].window + offset);
                     let [mut a, mut b, mut c, mut d] = sums[m];
                     for (column, low, high) in [(columns, low.0, high.0), (columns.add(LANES), low.1, high.1)]
                     {
@@ -381,7 +376,7 @@ impl Taps<'_> {
         }
         for (m, sums) in sums.into_iter().enumerate() {
             // SAFETY: `Depthwise::check` has found room for every pixel.
-            unsafe { self.finish.store((self.first + pixel + m) * LANES, sums) };
+            unsafe { self.finish.store(self.first + pixels[m].result, sums) };
         }
     }
 }

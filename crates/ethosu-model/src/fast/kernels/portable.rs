@@ -30,7 +30,7 @@ where
     let blocks = work.requant.len();
     let groups: usize = work.segments.iter().map(|segment| segment.groups).sum();
     let lane_weights = LANES * T::GROUP;
-    for (pixel, &base) in work.pixels.iter().enumerate() {
+    for pixel in work.pixels {
         for block in 0..blocks {
             let together = block / BLOCKS_TOGETHER * BLOCKS_TOGETHER;
             let width = BLOCKS_TOGETHER.min(blocks - together);
@@ -38,7 +38,7 @@ where
             let mut sums = work.requant[block].bias;
             let mut group = 0;
             for segment in work.segments {
-                let inputs = &work.staged[base + segment.offset..][..segment.groups * T::GROUP];
+                let inputs = &work.staged[pixel.window + segment.offset..][..segment.groups * T::GROUP];
                 for inputs in inputs.chunks_exact(T::GROUP) {
                     let at = (group * width + block - together) * lane_weights;
                     let weights = &weights[at..at + lane_weights];
@@ -56,7 +56,7 @@ where
                 &work.requant[block],
                 work.clamp,
                 &mut work.results,
-                (block * work.pixels.len() + pixel) * LANES,
+                pixel.result + block * work.block_step,
             );
         }
     }
@@ -70,10 +70,10 @@ where
     let brick_weights = work.offsets.len() * LANES * T::GROUP;
     for (brick, requant) in work.requant.iter().enumerate() {
         let weights = &work.weights[brick * brick_weights..(brick + 1) * brick_weights];
-        for (pixel, &base) in work.pixels.iter().enumerate() {
+        for pixel in work.pixels {
             let mut sums = requant.bias;
             for (&offset, weights) in work.offsets.iter().zip(weights.chunks_exact(LANES * T::GROUP)) {
-                let inputs = &work.staged[base + brick * work.brick + offset..][..LANES * T::GROUP];
+                let inputs = &work.staged[pixel.window + brick * work.brick + offset..][..LANES * T::GROUP];
                 for part in 0..T::GROUP {
                     for (lane, sum) in sums.iter_mut().enumerate() {
                         let product =
@@ -82,13 +82,7 @@ where
                     }
                 }
             }
-            finish(
-                &sums,
-                requant,
-                work.clamp,
-                &mut work.results,
-                (brick * work.pixels.len() + pixel) * LANES,
-            );
+            finish(&sums, requant, work.clamp, &mut work.results, pixel.result + brick * work.block_step);
         }
     }
 }

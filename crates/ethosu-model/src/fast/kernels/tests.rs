@@ -7,6 +7,21 @@ use proptest::prelude::*;
 use super::*;
 use crate::rounding::{Rounding, Scaling};
 
+/// How far values go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nature {
+    /// Anything: sums and scaled values wrap.
+    Wild,
+    /// Any sums, and scales that keep them within 30 bits.
+    Tame,
+    /// Small sums, and scales that [`RequantBlock::narrow`] is for.
+    Narrow,
+}
+
+fn nature() -> impl Strategy<Value = Nature> {
+    prop::sample::select(vec![Nature::Wild, Nature::Tame, Nature::Narrow])
+}
+
 /// Values drawn from a seed: shapes are proptest's to shrink, contents needn't be.
 struct Draw(u64);
 
@@ -43,52 +58,85 @@ impl Draw {
         }
     }
 
-    /// A scale; if it is tame, no value leaves 30 bits.
-    fn scale(&mut self, tame: bool) -> Scaling {
+    /// A scale: unless it is wild, no value leaves 30 bits.
+    fn scale(&mut self, nature: Nature) -> Scaling {
         let multiplier = match self.next() % 4 {
             0 => [0, 1, 1 << 30, i32::MAX as u32][self.below(4)],
             _ => (self.next() as u32 >> 1) >> self.below(31),
         };
-        let lowest = if tame { 34 - multiplier.leading_zeros() as i32 } else { 0 };
-        let shift = (lowest.max(0) + self.below(64) as i32).min(63) as u8;
-        let rounding =
-            [Rounding::Natural, Rounding::Double, Rounding::Symmetric, Rounding::Floor][self.below(4)];
-        let doubling = [0, 20, 15][self.below(3)];
+        let (lowest, highest) = match nature {
+            Nature::Wild => (0, 63),
+            Nature::Tame => (34 - multiplier.leading_zeros() as i32, 63),
+            Nature::Narrow => (31, 61),
+        };
+        let shift = (lowest.max(0) + self.below(64) as i32).min(highest) as u8;
+        let roundings = [Rounding::Natural, Rounding::Double, Rounding::Symmetric, Rounding::Floor];
+        let narrow = nature == Nature::Narrow;
+        let rounding = roundings[self.below(if narrow { 2 } else { 4 })];
+        let doubling = if narrow { 0 } else { [0, 20, 15][self.below(3)] };
         Scaling { multiplier, shift, rounding, doubling }
     }
 
+    /// What values may be, where blocks are told.
+    fn bound(nature: Nature) -> i64 {
+        match nature {
+            Nature::Wild => 0,
+            Nature::Tame => i32::MAX.into(),
+            Nature::Narrow => 1 << 29,
+        }
+    }
+
     /// A block whose lanes differ, some of them left unset.
-    fn block(&mut self, tame: bool) -> RequantBlock {
+    fn block(&mut self, nature: Nature) -> RequantBlock {
         let mut block = RequantBlock::ZERO;
         for lane in 0..LANES {
-            let bias = self.value();
-            let scale = self.scale(tame);
-            let bound = if tame { i32::MAX.into() } else { 0 };
+            let bias = self.value() >> if nature == Nature::Narrow { 4 } else { 0 };
+            let scale = self.scale(nature);
+            let bound = Self::bound(nature);
             if self.below(9) > 0 {
                 assert!(block.set(lane, bias, &scale, bound), "{scale:?} {bound}");
             }
         }
+        Self::checked(block, nature)
+    }
+
+    fn uniform(&mut self, nature: Nature) -> RequantBlock {
+        let scale = self.scale(nature);
+        let block = RequantBlock::uniform(&scale, Self::bound(nature)).expect("the bound fits");
+        Self::checked(block, nature)
+    }
+
+    /// Wild values keep no bound, which the narrow form relies on.
+    fn checked(mut block: RequantBlock, nature: Nature) -> RequantBlock {
+        match nature {
+            Nature::Wild => block.narrow = false,
+            Nature::Tame => {}
+            Nature::Narrow => assert!(block.narrow),
+        }
         block
     }
 
-    fn uniform(&mut self, tame: bool) -> RequantBlock {
-        let scale = self.scale(tame);
-        let bound = if tame { i32::MAX.into() } else { 0 };
-        RequantBlock::uniform(&scale, bound).expect("the bound fits")
-    }
-
-    /// A clamp; wild values leave no room to add a zero point.
-    fn clamp(&mut self, tame: bool) -> Clamp {
-        let (a, b) = (i32::from(self.element()), i32::from(self.element()));
-        let zero_point = if tame { i32::from(self.element()) } else { 0 };
-        Clamp { zero_point, low: a.min(b), high: a.max(b) }
+    /// A clamp; wild values leave no room to add a zero point. Half of the tame ones are those of bytes.
+    fn clamp(&mut self, nature: Nature) -> Clamp {
+        let mut limits = [i32::from(self.element()), i32::from(self.element())];
+        let mut zero_point = if nature == Nature::Wild { 0 } else { i32::from(self.element()) };
+        if nature != Nature::Wild && self.below(2) == 0 {
+            let signed = self.below(2) == 0;
+            let byte = |value: i32| if signed { i32::from(value as i8) } else { i32::from(value as u8) };
+            limits = limits.map(byte);
+            if self.below(4) > 0 {
+                zero_point = byte(zero_point);
+            }
+        }
+        Clamp { zero_point, low: limits[0].min(limits[1]), high: limits[0].max(limits[1]) }
     }
 }
 
 /// The two element types of the kernels, as the tests fill them.
 trait Sample: Element {
     fn input(draw: &mut Draw) -> Self;
-    fn any_weight(draw: &mut Draw) -> Self::Weight;
+    /// A weight; a small one has eight bits.
+    fn any_weight(draw: &mut Draw, small: bool) -> Self::Weight;
 }
 
 impl Sample for u8 {
@@ -96,7 +144,7 @@ impl Sample for u8 {
         draw.element() as u8
     }
 
-    fn any_weight(draw: &mut Draw) -> i8 {
+    fn any_weight(draw: &mut Draw, _: bool) -> i8 {
         draw.element() as i8
     }
 }
@@ -106,8 +154,8 @@ impl Sample for i16 {
         draw.element()
     }
 
-    fn any_weight(draw: &mut Draw) -> i16 {
-        draw.element()
+    fn any_weight(draw: &mut Draw, small: bool) -> i16 {
+        if small { (draw.element() as i8).into() } else { draw.element() }
     }
 }
 
@@ -131,50 +179,95 @@ fn results(count: usize, mut kernel: impl FnMut(Results<'_>)) -> (Vec<u8>, Vec<i
     (bytes[GUARD..GUARD + count].to_vec(), words[GUARD..GUARD + count].to_vec())
 }
 
+/// Whether the results of a pixel lie together, or those of a block.
+#[derive(Clone, Copy, Debug)]
+struct Arrangement {
+    by_pixel: bool,
+    /// Elements between the results of a pixel and those of the next.
+    gap: usize,
+}
+
+fn arrangement() -> impl Strategy<Value = Arrangement> {
+    (any::<bool>(), 0usize..3).prop_map(|(by_pixel, gap)| Arrangement { by_pixel, gap: gap * 8 })
+}
+
+impl Arrangement {
+    /// So many pixels, their windows drawn, the step from block to block, and the results from the first to the last.
+    fn pixels(
+        self,
+        draw: &mut Draw,
+        windows: usize,
+        count: usize,
+        blocks: usize,
+    ) -> (Vec<Pixel>, usize, usize) {
+        let each = if self.by_pixel { blocks * LANES } else { LANES } + self.gap;
+        let block_step = if self.by_pixel { LANES } else { count * each };
+        let mut pixel = |number: usize| Pixel { window: draw.below(windows), result: number * each };
+        let pixels: Vec<Pixel> = (0..count).map(&mut pixel).collect();
+        let end = match (pixels.last(), blocks) {
+            (None, _) | (_, 0) => 0,
+            (Some(last), _) => last.result + (blocks - 1) * block_step + LANES,
+        };
+        (pixels, block_step, end)
+    }
+}
+
 /// A convolution whose buffers end where the last access does.
 struct Convolution<T: Element> {
     staged: Vec<T>,
-    pixels: Vec<usize>,
+    pixels: Vec<Pixel>,
     segments: Vec<Segment>,
     weights: Vec<T::Weight>,
     requant: Vec<RequantBlock>,
     clamp: Clamp,
+    block_step: usize,
+    /// Elements of the results.
+    count: usize,
 }
 
 impl<T: Sample> Convolution<T> {
-    fn draw(pixels: usize, blocks: usize, segments: &[usize], tame: bool, seed: u64) -> Self {
+    fn draw(
+        pixels: usize,
+        blocks: usize,
+        segments: &[usize],
+        arrangement: Arrangement,
+        nature: Nature,
+        seed: u64,
+    ) -> Self {
         let mut draw = Draw(seed);
         let segments: Vec<Segment> =
             segments.iter().map(|&groups| Segment { offset: draw.below(50), groups }).collect();
-        let pixels: Vec<usize> = (0..pixels).map(|_| draw.below(100)).collect();
+        let (pixels, block_step, count) = arrangement.pixels(&mut draw, 100, pixels, blocks);
         let reach =
             segments.iter().map(|segment| segment.offset + segment.groups * T::GROUP).max().unwrap_or(0);
-        let staged = pixels.iter().max().map_or(0, |last| last + reach);
+        let staged = pixels.iter().map(|pixel| pixel.window + reach).max().unwrap_or(0);
+        let small = nature == Nature::Narrow;
         let groups: usize = segments.iter().map(|segment| segment.groups).sum();
         Self {
             staged: (0..staged).map(|_| T::input(&mut draw)).collect(),
             pixels,
             segments,
-            weights: (0..groups * blocks * LANES * T::GROUP).map(|_| T::any_weight(&mut draw)).collect(),
-            requant: (0..blocks).map(|_| draw.block(tame)).collect(),
-            clamp: draw.clamp(tame),
+            weights: (0..groups * blocks * LANES * T::GROUP)
+                .map(|_| T::any_weight(&mut draw, small))
+                .collect(),
+            requant: (0..blocks).map(|_| draw.block(nature)).collect(),
+            clamp: draw.clamp(nature),
+            block_step,
+            count,
         }
     }
 
-    fn count(&self) -> usize {
-        self.pixels.len() * self.requant.len() * LANES
-    }
-
     fn run(&self, isa: Isa, results: Results<'_>) {
-        let Self { staged, pixels, segments, weights, requant, clamp } = self;
-        T::convolve(isa, Convolve { staged, pixels, segments, weights, requant, clamp: *clamp, results });
+        let Self { staged, pixels, segments, weights, requant, clamp, block_step, .. } = self;
+        let (clamp, block_step) = (*clamp, *block_step);
+        T::convolve(isa, Convolve { staged, pixels, segments, weights, requant, clamp, results, block_step });
     }
 
     fn check_all(&self) -> Result<(), TestCaseError> {
-        let expected = results(self.count(), |results| self.run(Isa::Portable, results));
+        let expected = results(self.count, |results| self.run(Isa::Portable, results));
         for isa in Isa::available() {
             prop_assert_eq!(
-                &results(self.count(), |results| self.run(isa, results)),
+                &results(self.count, |results| self.run(isa, results)),
                 &expected,
                 "{}",
                 isa.name()
@@ -187,52 +280,62 @@ impl<T: Sample> Convolution<T> {
 /// The same for a depthwise convolution.
 struct DepthwiseConvolution<T: Element> {
     staged: Vec<T>,
-    pixels: Vec<usize>,
+    pixels: Vec<Pixel>,
     brick: usize,
     offsets: Vec<usize>,
     weights: Vec<T::Weight>,
     requant: Vec<RequantBlock>,
     clamp: Clamp,
+    block_step: usize,
+    count: usize,
 }
 
 impl<T: Sample> DepthwiseConvolution<T> {
-    fn draw(pixels: usize, bricks: usize, offsets: usize, tame: bool, seed: u64) -> Self {
+    fn draw(
+        pixels: usize,
+        bricks: usize,
+        offsets: usize,
+        arrangement: Arrangement,
+        nature: Nature,
+        seed: u64,
+    ) -> Self {
         let mut draw = Draw(seed);
         let offsets: Vec<usize> = (0..offsets).map(|_| draw.below(300)).collect();
-        let pixels: Vec<usize> = (0..pixels).map(|_| draw.below(300)).collect();
+        let (pixels, block_step, count) = arrangement.pixels(&mut draw, 300, pixels, bricks);
         let brick = draw.below(600);
         let reach = offsets.iter().max().map_or(0, |offset| offset + T::GROUP * LANES);
-        let staged = pixels.iter().max().map_or(0, |last| last + bricks.saturating_sub(1) * brick + reach);
+        let last = bricks.saturating_sub(1) * brick + reach;
+        let staged = pixels.iter().map(|pixel| pixel.window + last).max().unwrap_or(0);
+        let small = nature == Nature::Narrow;
         Self {
             staged: (0..staged).map(|_| T::input(&mut draw)).collect(),
             pixels,
             brick,
             weights: (0..bricks * offsets.len() * LANES * T::GROUP)
-                .map(|_| T::any_weight(&mut draw))
+                .map(|_| T::any_weight(&mut draw, small))
                 .collect(),
             offsets,
-            requant: (0..bricks).map(|_| draw.block(tame)).collect(),
-            clamp: draw.clamp(tame),
+            requant: (0..bricks).map(|_| draw.block(nature)).collect(),
+            clamp: draw.clamp(nature),
+            block_step,
+            count,
         }
     }
 
-    fn count(&self) -> usize {
-        self.pixels.len() * self.requant.len() * LANES
-    }
-
     fn run(&self, isa: Isa, results: Results<'_>) {
-        let Self { staged, pixels, brick, offsets, weights, requant, clamp } = self;
+        let Self { staged, pixels, offsets, weights, requant, .. } = self;
+        let (brick, clamp, block_step) = (self.brick, self.clamp, self.block_step);
         T::depthwise(
             isa,
-            Depthwise { staged, pixels, brick: *brick, offsets, weights, requant, clamp: *clamp, results },
+            Depthwise { staged, pixels, brick, offsets, weights, requant, clamp, results, block_step },
         );
     }
 
     fn check_all(&self) -> Result<(), TestCaseError> {
-        let expected = results(self.count(), |results| self.run(Isa::Portable, results));
+        let expected = results(self.count, |results| self.run(Isa::Portable, results));
         for isa in Isa::available() {
             prop_assert_eq!(
-                &results(self.count(), |results| self.run(isa, results)),
+                &results(self.count, |results| self.run(isa, results)),
                 &expected,
                 "{}",
                 isa.name()
@@ -246,25 +349,27 @@ proptest! {
     #[test]
     fn convolutions_agree(
         pixels in 0usize..20, blocks in 0usize..10, segments in prop::collection::vec(0usize..9, 0..4),
-        tame in any::<bool>(), seed in any::<u64>(),
+        arrangement in arrangement(), nature in nature(), seed in any::<u64>(),
     ) {
-        Convolution::<u8>::draw(pixels, blocks, &segments, tame, seed).check_all()?;
-        Convolution::<i16>::draw(pixels, blocks, &segments, tame, seed).check_all()?;
+        Convolution::<u8>::draw(pixels, blocks, &segments, arrangement, nature, seed).check_all()?;
+        Convolution::<i16>::draw(pixels, blocks, &segments, arrangement, nature, seed).check_all()?;
     }
 
     #[test]
     fn depthwise_convolutions_agree(
-        pixels in 1usize..20, bricks in 0usize..4, offsets in 1usize..12, tame in any::<bool>(), seed in any::<u64>(),
+        pixels in 1usize..20, bricks in 0usize..4, offsets in 1usize..12, arrangement in arrangement(),
+        nature in nature(), seed in any::<u64>(),
     ) {
-        DepthwiseConvolution::<u8>::draw(pixels, bricks, offsets, tame, seed).check_all()?;
-        DepthwiseConvolution::<i16>::draw(pixels, bricks, offsets, tame, seed).check_all()?;
+        DepthwiseConvolution::<u8>::draw(pixels, bricks, offsets, arrangement, nature, seed).check_all()?;
+        DepthwiseConvolution::<i16>::draw(pixels, bricks, offsets, arrangement, nature, seed).check_all()?;
     }
 
     #[test]
-    fn scaled_values_agree(lines in 0usize..6, tame in any::<bool>(), seed in any::<u64>()) {
+    fn scaled_values_agree(lines in 0usize..6, nature in nature(), seed in any::<u64>()) {
         let mut draw = Draw(seed);
-        let block = draw.block(tame);
-        let values: Vec<i32> = (0..lines * LANES).map(|_| draw.value()).collect();
+        let block = draw.block(nature);
+        let small = if nature == Nature::Narrow { 2 } else { 0 };
+        let values: Vec<i32> = (0..lines * LANES).map(|_| draw.value() >> small).collect();
         let mut expected = values.clone();
         scale(Isa::Portable, &mut expected, &block);
         for isa in Isa::available() {
@@ -276,27 +381,28 @@ proptest! {
 
     #[test]
     fn combined_bytes_agree(
-        count in 0usize..70, mode in 0usize..3, signed in any::<[bool; 2]>(), scaled in 0usize..3, tame in any::<bool>(),
+        count in 0usize..200, mode in 0usize..3, signed in any::<[bool; 2]>(), scaled in 0usize..3, nature in nature(),
         seed in any::<u64>(),
     ) {
         let mut draw = Draw(seed);
-        let blocks = [draw.uniform(tame), draw.uniform(tame)];
+        let blocks = [draw.uniform(nature), draw.uniform(nature)];
         let mut operand = |index: usize| Operand {
             signed: signed[index],
-            zero: draw.element().into(),
-            prepare: if scaled == index {
-                Prepare::Scale(&blocks[index])
-            } else {
-                Prepare::Multiply(draw.value())
+            zero: if nature == Nature::Narrow { (draw.element() as i8).into() } else { draw.element().into() },
+            prepare: match nature {
+                _ if scaled == index => Prepare::Scale(&blocks[index]),
+                // Products and sums stay within the bound.
+                Nature::Narrow => Prepare::Multiply([1, -1, 0][draw.below(3)]),
+                _ => Prepare::Multiply(draw.value()),
             },
         };
         let operands = [operand(0), operand(1)];
-        let scale = draw.uniform(tame);
+        let scale = draw.uniform(nature);
         let work = Combine {
             operands,
             mode: [Combination::Sum, Combination::Difference, Combination::Product][mode],
             scale: &scale,
-            clamp: draw.clamp(tame),
+            clamp: draw.clamp(nature),
         };
         let bytes: Vec<u8> = (0..2 * count).map(|_| draw.element() as u8).collect();
         let (a, b) = bytes.split_at(count);
@@ -319,9 +425,10 @@ proptest! {
     ) {
         fn missing<T: Sample>(pixels: usize, blocks: usize, groups: usize, short: usize, seed: u64) -> [bool; 2] {
             let panics = |kernel: &dyn Fn()| catch_unwind(AssertUnwindSafe(kernel)).is_err();
-            let mut convolution = Convolution::<T>::draw(pixels, blocks, &[groups], true, seed);
-            let mut depthwise = DepthwiseConvolution::<T>::draw(pixels, blocks, groups, true, seed);
-            let counts = [convolution.count(), depthwise.count()].map(|count| count - usize::from(short == 2));
+            let layout = Arrangement { by_pixel: seed.is_multiple_of(2), gap: 8 };
+            let mut convolution = Convolution::<T>::draw(pixels, blocks, &[groups], layout, Nature::Tame, seed);
+            let mut depthwise = DepthwiseConvolution::<T>::draw(pixels, blocks, groups, layout, Nature::Tame, seed);
+            let counts = [convolution.count, depthwise.count].map(|count| count - usize::from(short == 2));
             match short {
                 0 => {
                     convolution.staged.pop();
