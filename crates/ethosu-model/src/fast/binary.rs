@@ -2,7 +2,7 @@
 
 use ethosu_isa::{ElementSize, Layout};
 
-use super::kernels::{self, Isa};
+use super::kernels::{self, Isa, Planes};
 use super::output::Output;
 use super::requant::{LANES, RequantBlock};
 use super::scratch::Scratch;
@@ -17,6 +17,15 @@ use crate::rounding::Scaling;
 enum Prepare {
     Multiply(i32),
     Scale(Box<RequantBlock>),
+}
+
+impl Prepare {
+    fn for_kernel(&self) -> kernels::Prepare<'_> {
+        match self {
+            Self::Multiply(by) => kernels::Prepare::Multiply(*by),
+            Self::Scale(block) => kernels::Prepare::Scale(block),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -35,8 +44,20 @@ pub(super) struct Binary {
     /// `None` where the mode doesn't scale its result.
     scale: Option<Box<RequantBlock>>,
     output: Output,
-    /// Set if both operands and the output are bytes in the same order: they are then read and written as they lie.
-    lines: Option<Lines>,
+    way: Way,
+    /// Of the operands, where bytes are gone through.
+    planes: Option<Box<[Planes; 2]>>,
+}
+
+/// How its elements are gone through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Both operands and the output are bytes in the same order, which are read and written as they lie.
+    Lines(Lines),
+    /// They are bytes in several orders: rows are put into one first.
+    ByteRows,
+    /// Rows of 32-bit values.
+    Values,
 }
 
 /// A map's rows as lines of bytes without gaps.
@@ -104,7 +125,7 @@ impl Binary {
         } else {
             Some(Box::new(RequantBlock::uniform(&operation.scale, bound)?))
         };
-        let mut lines = None;
+        let mut way = Way::Values;
         if let [Source::Map(map_a, extent_a), Source::Map(map_b, extent_b)] = [&a.0, &b.0] {
             let all = [
                 (map_a.layout, Lines::of(map_a, *extent_a)),
@@ -112,20 +133,63 @@ impl Binary {
                 (operation.results.ofm.layout, Lines::of(&operation.results.ofm, operation.results.extent)),
             ];
             let same = extent_a == extent_b && *extent_a == operation.results.extent;
-            if same && all[0] == all[1] && all[1] == all[2] && matches!(operation.function, Mul | Add | Sub) {
-                lines = all[0].1;
+            let bytes = output.bytes == 1
+                && output.clamp.is_of_bytes()
+                && [map_a, map_b].iter().all(|map| map.element == ElementSize::Bits8);
+            if same && bytes && scale.is_some() && matches!(operation.function, Mul | Add | Sub) {
+                way = match all[0].1 {
+                    Some(lines) if all[0] == all[1] && all[1] == all[2] => Way::Lines(lines),
+                    _ => Way::ByteRows,
+                };
             }
         }
         let prepare = [prepare_a.0, prepare_b.0];
-        Some(Self { function: operation.function, sources: [a.0, b.0], prepare, scale, output, lines })
+        let planes = match [&a.0, &b.0] {
+            [Source::Map(a, _), Source::Map(b, _)] if way != Way::Values => {
+                Some(Box::new([(a, &prepare[0]), (b, &prepare[1])].map(|(map, prepare)| {
+                    Planes::new(map.signed, map.zero_point as i32, prepare.for_kernel())
+                })))
+            }
+            _ => None,
+        };
+        Some(Self { function: operation.function, sources: [a.0, b.0], prepare, scale, output, way, planes })
     }
 
     pub(super) fn run(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
-        match (&self.lines, &self.sources, &self.scale) {
-            (Some(lines), [Source::Map(a, _), Source::Map(b, _)], Some(scale)) => {
-                self.run_lines(isa, *lines, [a, b], scale, memory, scratch);
+        match (&self.sources, &self.scale, &self.planes) {
+            ([Source::Map(a, _), Source::Map(b, _)], Some(scale), Some(planes)) => {
+                let (maps, work) = ([a, b], self.combination([a, b], scale, planes));
+                match self.way {
+                    Way::Lines(lines) => self.run_lines(isa, lines, maps, &work, memory, scratch),
+                    _ => self.run_byte_rows(isa, maps, &work, memory, scratch),
+                }
             }
             _ => self.run_rows(isa, memory, scratch),
+        }
+    }
+
+    /// What the kernel for bytes is told.
+    fn combination<'a>(
+        &'a self,
+        maps: [&FeatureMap; 2],
+        scale: &'a RequantBlock,
+        planes: &'a [Planes; 2],
+    ) -> kernels::Combine<'a> {
+        let operand = |index: usize| kernels::Operand {
+            signed: maps[index].signed,
+            zero: maps[index].zero_point as i32,
+            prepare: self.prepare[index].for_kernel(),
+            planes: &planes[index],
+        };
+        kernels::Combine {
+            operands: [operand(0), operand(1)],
+            mode: match self.function {
+                Function::Mul => kernels::Combination::Product,
+                Function::Sub => kernels::Combination::Difference,
+                _ => kernels::Combination::Sum,
+            },
+            scale,
+            clamp: self.output.clamp,
         }
     }
 
@@ -134,28 +198,10 @@ impl Binary {
         isa: Isa,
         lines: Lines,
         maps: [&FeatureMap; 2],
-        scale: &RequantBlock,
+        work: &kernels::Combine<'_>,
         memory: &mut Memory,
         scratch: &mut Scratch,
     ) {
-        let prepare = |index: usize| {
-            let map = maps[index];
-            let prepare = match &self.prepare[index] {
-                Prepare::Multiply(by) => kernels::Prepare::Multiply(*by),
-                Prepare::Scale(block) => kernels::Prepare::Scale(block),
-            };
-            kernels::Operand { signed: map.signed, zero: map.zero_point as i32, prepare }
-        };
-        let work = kernels::Combine {
-            operands: [prepare(0), prepare(1)],
-            mode: match self.function {
-                Function::Mul => kernels::Combination::Product,
-                Function::Sub => kernels::Combination::Difference,
-                _ => kernels::Combination::Sum,
-            },
-            scale,
-            clamp: self.output.clamp,
-        };
         let out_map = self.output.store.map();
         scratch.byte_results.resize(lines.bytes, 0);
         for y in 0..self.output.store.extent.height {
@@ -165,12 +211,40 @@ impl Binary {
                     let region = memory.bytes(map.region).expect("planned regions are bound");
                     &region[at(map)..at(map) + lines.bytes]
                 };
-                kernels::combine(isa, &work, read(maps[0]), read(maps[1]), &mut scratch.byte_results);
+                kernels::combine(isa, work, read(maps[0]), read(maps[1]), &mut scratch.byte_results);
                 self.output.finish(&mut scratch.byte_results);
                 let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
                 out[at(out_map)..at(out_map) + lines.bytes].copy_from_slice(&scratch.byte_results);
             }
         }
+    }
+
+    fn run_byte_rows(
+        &self,
+        isa: Isa,
+        maps: [&FeatureMap; 2],
+        work: &kernels::Combine<'_>,
+        memory: &mut Memory,
+        scratch: &mut Scratch,
+    ) {
+        let extent = self.output.store.extent;
+        let stages = maps.map(|map| Stage::whole(map, extent, Form::Dense));
+        let row = stages[0].row;
+        let mut staged = scratch.bytes.take(2 * row);
+        scratch.byte_results.resize(row, 0);
+        for y in 0..extent.height {
+            for (stage, (map, bytes)) in stages.iter().zip(maps.into_iter().zip(staged.chunks_exact_mut(row)))
+            {
+                let region = memory.bytes(map.region).expect("planned regions are bound");
+                stage.fill_row(y, region, bytes, 0, |[byte]: [u8; 1]| byte);
+            }
+            let (a, b) = (&staged[..row], &staged[row..2 * row]);
+            kernels::combine(isa, work, a, b, &mut scratch.byte_results);
+            self.output.finish(&mut scratch.byte_results);
+            let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
+            self.output.store.row(out, y, &scratch.byte_results);
+        }
+        scratch.bytes.give_back(staged);
     }
 
     fn run_rows(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {

@@ -99,6 +99,14 @@ impl Clamp {
     pub(super) fn apply(self, value: i32) -> i32 {
         (value + self.zero_point).clamp(self.low, self.high)
     }
+
+    /// Whether the limits are those of signed or unsigned bytes, and the zero point so small that saturating a value at 16 bits
+    /// before it is added can't show.
+    pub(super) fn is_of_bytes(self) -> bool {
+        let within = |low: i32, high: i32| low <= self.low && self.high <= high;
+        let byte = within(i8::MIN.into(), i8::MAX.into()) || within(0, u8::MAX.into());
+        byte && self.zero_point.abs() <= 32_000
+    }
 }
 
 /// A pixel to compute.
@@ -304,6 +312,34 @@ pub(super) struct Operand<'a> {
     pub(super) signed: bool,
     pub(super) zero: i32,
     pub(super) prepare: Prepare<'a>,
+    /// The same as a table.
+    pub(super) planes: &'a Planes,
+}
+
+impl Prepare<'_> {
+    fn apply(&self, value: i32) -> i32 {
+        match self {
+            Self::Multiply(by) => value.wrapping_mul(*by),
+            Self::Scale(block) => block.apply(0, value),
+        }
+    }
+}
+
+/// What an operand's 256 bytes are prepared to: the four bytes of the values, each in a table of its own.
+#[derive(Debug, Clone)]
+pub(super) struct Planes([[u8; 256]; 4]);
+
+impl Planes {
+    pub(super) fn new(signed: bool, zero: i32, prepare: Prepare<'_>) -> Self {
+        let mut planes = [[0; 256]; 4];
+        for byte in 0..=u8::MAX {
+            let value = if signed { i32::from(byte as i8) } else { byte.into() };
+            for (plane, part) in planes.iter_mut().zip(prepare.apply(value - zero).to_le_bytes()) {
+                plane[usize::from(byte)] = part;
+            }
+        }
+        Self(planes)
+    }
 }
 
 /// How two operands become one value.
@@ -314,7 +350,8 @@ pub(super) enum Combination {
     Product,
 }
 
-/// An element-wise operation on bytes. The lanes of each of its scalings are alike.
+/// An element-wise operation on bytes. The lanes of each of its scalings are alike, and its clamp [is one of
+/// bytes](Clamp::is_of_bytes).
 pub(super) struct Combine<'a> {
     pub(super) operands: [Operand<'a>; 2],
     pub(super) mode: Combination,
@@ -325,6 +362,7 @@ pub(super) struct Combine<'a> {
 /// Combines `a` and `b` into `results`, all of one length.
 pub(super) fn combine(isa: Isa, work: &Combine<'_>, a: &[u8], b: &[u8], results: &mut [u8]) {
     assert!(a.len() == results.len() && b.len() == results.len());
+    assert!(work.clamp.is_of_bytes());
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => avx2::combine(work, a, b, results),

@@ -1,8 +1,8 @@
 //! The kernels without any particular instruction set: what the others must equal.
 
 use super::{
-    BLOCKS_TOGETHER, Combination, Combine, Convolve, Depthwise, Element, LANES, Operand, Prepare,
-    RequantBlock, Results,
+    BLOCKS_TOGETHER, Combination, Combine, Convolve, Depthwise, Element, LANES, Operand, RequantBlock,
+    Results,
 };
 use crate::fast::kernels::Clamp;
 
@@ -97,11 +97,8 @@ pub(super) fn scale(values: &mut [i32], block: &RequantBlock) {
 
 pub(super) fn combine(work: &Combine<'_>, a: &[u8], b: &[u8], results: &mut [u8]) {
     let value = |operand: &Operand<'_>, byte: u8| {
-        let value = if operand.signed { i32::from(byte as i8) } else { i32::from(byte) } - operand.zero;
-        match operand.prepare {
-            Prepare::Multiply(by) => value.wrapping_mul(by),
-            Prepare::Scale(block) => block.apply(0, value),
-        }
+        let value = if operand.signed { i32::from(byte as i8) } else { byte.into() };
+        operand.prepare.apply(value - operand.zero)
     };
     for ((result, &a), &b) in results.iter_mut().zip(a).zip(b) {
         let (a, b) = (value(&work.operands[0], a), value(&work.operands[1], b));

@@ -118,17 +118,22 @@ impl Draw {
 
     /// A clamp; wild values leave no room to add a zero point. Half of the tame ones are those of bytes.
     fn clamp(&mut self, nature: Nature) -> Clamp {
-        let mut limits = [i32::from(self.element()), i32::from(self.element())];
-        let mut zero_point = if nature == Nature::Wild { 0 } else { i32::from(self.element()) };
         if nature != Nature::Wild && self.below(2) == 0 {
-            let signed = self.below(2) == 0;
-            let byte = |value: i32| if signed { i32::from(value as i8) } else { i32::from(value as u8) };
-            limits = limits.map(byte);
-            if self.below(4) > 0 {
-                zero_point = byte(zero_point);
-            }
+            return self.byte_clamp(nature);
         }
-        Clamp { zero_point, low: limits[0].min(limits[1]), high: limits[0].max(limits[1]) }
+        let (a, b) = (i32::from(self.element()), i32::from(self.element()));
+        let zero_point = if nature == Nature::Wild { 0 } else { i32::from(self.element()) };
+        Clamp { zero_point, low: a.min(b), high: a.max(b) }
+    }
+
+    /// A clamp of bytes, its zero point not always one.
+    fn byte_clamp(&mut self, nature: Nature) -> Clamp {
+        let signed = self.below(2) == 0;
+        let byte = |value: i16| if signed { i32::from(value as i8) } else { i32::from(value as u8) };
+        let (a, b) = (byte(self.element()), byte(self.element()));
+        let zero_points = [byte(self.element()), i32::from(self.element()).clamp(-32_000, 32_000)];
+        let zero_point = if nature == Nature::Wild { 0 } else { zero_points[self.below(2)] };
+        Clamp { zero_point, low: a.min(b), high: a.max(b) }
     }
 }
 
@@ -386,23 +391,27 @@ proptest! {
     ) {
         let mut draw = Draw(seed);
         let blocks = [draw.uniform(nature), draw.uniform(nature)];
-        let mut operand = |index: usize| Operand {
-            signed: signed[index],
-            zero: if nature == Nature::Narrow { (draw.element() as i8).into() } else { draw.element().into() },
-            prepare: match nature {
+        let mut operand = |index: usize| {
+            let zero = draw.element();
+            let zero = if nature == Nature::Narrow { (zero as i8).into() } else { zero.into() };
+            let prepare = match nature {
                 _ if scaled == index => Prepare::Scale(&blocks[index]),
                 // Products and sums stay within the bound.
                 Nature::Narrow => Prepare::Multiply([1, -1, 0][draw.below(3)]),
                 _ => Prepare::Multiply(draw.value()),
-            },
+            };
+            (signed[index], zero, prepare)
         };
-        let operands = [operand(0), operand(1)];
+        let (a, b) = (operand(0), operand(1));
+        let planes = [&a, &b].map(|(signed, zero, prepare)| Planes::new(*signed, *zero, *prepare));
+        let operand = |(signed, zero, prepare), planes| Operand { signed, zero, prepare, planes };
+        let operands = [operand(a, &planes[0]), operand(b, &planes[1])];
         let scale = draw.uniform(nature);
         let work = Combine {
             operands,
             mode: [Combination::Sum, Combination::Difference, Combination::Product][mode],
             scale: &scale,
-            clamp: draw.clamp(nature),
+            clamp: draw.byte_clamp(nature),
         };
         let bytes: Vec<u8> = (0..2 * count).map(|_| draw.element() as u8).collect();
         let (a, b) = bytes.split_at(count);
@@ -459,7 +468,8 @@ fn values_to_scale_come_in_whole_blocks() {
 #[test]
 #[should_panic(expected = "results.len()")]
 fn combined_bytes_have_one_length() {
-    let operand = Operand { signed: true, zero: 0, prepare: Prepare::Multiply(1) };
+    let prepare = Prepare::Multiply(1);
+    let operand = Operand { signed: true, zero: 0, prepare, planes: &Planes::new(true, 0, prepare) };
     let clamp = Clamp { zero_point: 0, low: -128, high: 127 };
     let work = Combine { operands: [operand; 2], mode: Combination::Sum, scale: &RequantBlock::ZERO, clamp };
     combine(Isa::detect(), &work, &[0; 17], &[0; 16], &mut [0; 17]);

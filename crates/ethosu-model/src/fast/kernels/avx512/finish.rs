@@ -57,7 +57,7 @@ impl Clamping {
 
 /// Zero point and clamp of values on their way to bytes, 64 at a time.
 #[derive(Clone, Copy)]
-struct Packing {
+pub(super) struct Packing {
     zero_point: __m512i,
     low: __m512i,
     high: __m512i,
@@ -69,15 +69,14 @@ struct Packing {
 const LANES_TO_PIXELS: [i32; LANES] = [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15];
 
 impl Packing {
-    /// `None` if the limits aren't those of a byte, or a zero point is so large that saturating at 16 bits could show.
+    /// `None` if the clamp isn't [one of bytes](Clamp::is_of_bytes).
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
-    fn new(clamp: Clamp) -> Option<Self> {
-        let within = |low: i32, high: i32| low <= clamp.low && clamp.high <= high;
-        let signed = within(i8::MIN.into(), i8::MAX.into());
-        if !(signed || within(0, u8::MAX.into())) || clamp.zero_point.abs() > 32_000 {
+    pub(super) fn new(clamp: Clamp) -> Option<Self> {
+        if !clamp.is_of_bytes() {
             return None;
         }
+        let signed = clamp.low < 0;
         // SAFETY: sixteen 32-bit words are 64 bytes.
         let order = unsafe { _mm512_loadu_si512(LANES_TO_PIXELS.as_ptr().cast()) };
         Some(Self {
@@ -89,20 +88,26 @@ impl Packing {
         })
     }
 
-    /// The bytes of four pixels.
+    /// The bytes of four pixels, one a lane.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
-    fn apply(&self, values: [__m512i; 4]) -> __m512i {
+    fn pixels(&self, values: [__m512i; 4]) -> __m512i {
+        _mm512_permutexvar_epi32(self.order, self.pack(values))
+    }
+
+    /// Each lane has the bytes of the first values' lane, then those of the second, third and last.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn pack(&self, values: [__m512i; 4]) -> __m512i {
         let front = _mm512_adds_epi16(_mm512_packs_epi32(values[0], values[1]), self.zero_point);
         let back = _mm512_adds_epi16(_mm512_packs_epi32(values[2], values[3]), self.zero_point);
-        let bytes = if self.signed {
+        if self.signed {
             let bytes = _mm512_packs_epi16(front, back);
             _mm512_min_epi8(_mm512_max_epi8(bytes, self.low), self.high)
         } else {
             let bytes = _mm512_packus_epi16(front, back);
             _mm512_min_epu8(_mm512_max_epu8(bytes, self.low), self.high)
-        };
-        _mm512_permutexvar_epi32(self.order, bytes)
+        }
     }
 }
 
@@ -174,7 +179,7 @@ impl Finish {
                         for (value, sums) in values.iter_mut().zip(&sums[first..]) {
                             *value = scaling.apply(sums.load());
                         }
-                        store_pixels(out, packing.apply(values), &at[first..]);
+                        store_pixels(out, packing.pixels(values), &at[first..]);
                     }
                 }
                 (Out::Bytes(out), None) => {
