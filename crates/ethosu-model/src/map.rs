@@ -206,6 +206,17 @@ impl FeatureMap {
     /// [`BusFault`] for the first element outside the region.
     pub fn load(&self, memory: &Memory, extent: Extent) -> Result<Volume, BusFault> {
         let mut values = Vec::with_capacity(extent.elements() as usize);
+        self.load_values(memory, extent, &mut values)?;
+        Ok(Volume { extent, values })
+    }
+
+    /// As [`load`](Self::load), to the end of `values`.
+    pub(crate) fn load_values(
+        &self,
+        memory: &Memory,
+        extent: Extent,
+        values: &mut Vec<i64>,
+    ) -> Result<(), BusFault> {
         let bytes = self.element_bytes();
         for y in 0..extent.height {
             for x in 0..extent.width {
@@ -218,7 +229,7 @@ impl FeatureMap {
                 }
             }
         }
-        Ok(Volume { extent, values })
+        Ok(())
     }
 
     /// Writes the whole map: the low bytes of each value.
@@ -226,11 +237,21 @@ impl FeatureMap {
     /// # Errors
     /// [`BusFault`] for the first element outside the region or in a read-only one.
     pub fn store(&self, memory: &mut Memory, volume: &Volume) -> Result<(), BusFault> {
-        let Extent { height, width, depth } = volume.extent;
+        self.store_values(memory, volume.extent, &volume.values)
+    }
+
+    /// As [`store`](Self::store), of `extent.elements()` values.
+    pub(crate) fn store_values(
+        &self,
+        memory: &mut Memory,
+        extent: Extent,
+        values: &[i64],
+    ) -> Result<(), BusFault> {
+        let Extent { height, width, depth } = extent;
         let bytes = self.element_bytes();
         for y in 0..height {
             for x in 0..width {
-                let channels = volume.channels(y, x);
+                let channels = &values[(y * width + x) * depth..][..depth];
                 let mut c = 0;
                 while c < depth {
                     let run = self.run(c, depth);

@@ -58,6 +58,9 @@ impl Scaling {
 
     /// `value * multiplier / 2^shift`, rounded. What leaves 64 bits saturates.
     pub fn apply(&self, value: i64) -> i64 {
+        if self.is_unit() {
+            return value;
+        }
         let (positive, negative) = self.rounding_terms();
         // The sign is the value's, before the multiplication.
         let term = if value < 0 { negative } else { positive };

@@ -18,6 +18,7 @@ mod requant;
 mod scratch;
 mod stage;
 mod store;
+mod wide;
 
 pub use kernels::Isa;
 pub use plan::{Plan, Workspace};

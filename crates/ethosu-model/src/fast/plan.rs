@@ -15,6 +15,7 @@ use super::pooling::Pool;
 use super::provenance::{Constant, Provenance};
 use super::scratch::Scratch;
 use super::stage::Stage;
+use super::wide::Wide;
 use crate::map::{Extent, FeatureMap};
 use crate::memory::{Memory, Shape};
 use crate::operation::{
@@ -35,6 +36,7 @@ enum Action {
     ByteMap(Box<ByteMap>),
     Pool(Box<Pool>),
     Binary(Box<Binary>),
+    Wide(Box<Wide>),
     /// By the reference engine: what no faster form exists for, and what will end in a [`Stop`].
     Plain(Box<Operation>),
 }
@@ -47,6 +49,7 @@ impl Action {
             Self::ByteMap(_) => "byte map",
             Self::Pool(_) => "pool",
             Self::Binary(_) => "element-wise",
+            Self::Wide(_) => "element-wise, wide",
             Self::Plain(operation) => operation.name(),
         }
     }
@@ -138,14 +141,17 @@ impl Plan {
         let scratch = &mut workspace.scratch;
         let mut tables = self.tables.clone();
         for step in &self.steps {
+            let stop = |cause| Stop { offset: step.offset, operation: step.name, cause };
             match &step.action {
                 Action::ConvolveBytes(convolver) => convolver.run(self.isa, memory, scratch),
                 Action::ConvolveWords(convolver) => convolver.run(self.isa, memory, scratch),
                 Action::ByteMap(map) => map.run(memory, scratch),
-                Action::Pool(pool) => pool.run(memory, scratch),
+                Action::Pool(pool) => pool.run(self.isa, memory, scratch),
                 Action::Binary(binary) => binary.run(self.isa, memory, scratch),
-                Action::Plain(operation) => reference::execute(operation, memory, &mut tables)
-                    .map_err(|cause| Stop { offset: step.offset, operation: step.name, cause })?,
+                Action::Wide(wide) => wide.run(memory, &tables, scratch).map_err(stop)?,
+                Action::Plain(operation) => {
+                    reference::execute(operation, memory, &mut tables).map_err(stop)?;
+                }
             }
             after(step.offset, step.action.form());
         }
@@ -262,7 +268,9 @@ impl Planner<'_> {
         match operation {
             Operation::Convolution(convolution) => self.convolution(convolution),
             Operation::Pooling(pooling) => self.pooling(pooling),
-            Operation::Elementwise(elementwise) => self.elementwise(elementwise),
+            Operation::Elementwise(elementwise) => self
+                .elementwise(elementwise)
+                .or_else(|| Some(Action::Wide(Box::new(Wide::new(elementwise)?)))),
             Operation::Resize(_) | Operation::Dma(_) => None,
         }
     }

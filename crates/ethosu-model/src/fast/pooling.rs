@@ -2,8 +2,9 @@
 
 use ethosu_isa::{ElementSize, Upscale};
 
+use super::kernels::{self, Fold, Folding, Isa};
 use super::output::Output;
-use super::requant::LANES;
+use super::requant::{LANES, RequantBlock};
 use super::scratch::Scratch;
 use super::stage::{Form, Stage};
 use crate::memory::Memory;
@@ -22,8 +23,18 @@ pub(super) struct Pool {
     kernel: (usize, usize),
     stride: (usize, usize),
     mode: Mode,
-    scale: Scaling,
+    scale: Scale,
     output: Output,
+}
+
+/// How a pooled value is scaled.
+#[derive(Debug, Clone)]
+enum Scale {
+    /// Not at all.
+    Unit,
+    Vectors(Box<RequantBlock>),
+    /// What vectors have no room for.
+    Each(Scaling),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +99,15 @@ impl Pool {
         let zero = window.ifm.zero_point + i64::from(turn);
         // Padding is staged as the zero point, which must then be a byte.
         u8::try_from(zero).ok()?;
+        let taps = match mode {
+            Mode::Sum => (window.kernel.0 * window.kernel.1) as i64,
+            Mode::Max | Mode::Min | Mode::Mean { .. } => 1,
+        };
+        let scale = match RequantBlock::uniform(&pooling.scale, taps * window.ifm.farthest_from_zero()) {
+            _ if pooling.scale.is_unit() => Scale::Unit,
+            Some(block) => Scale::Vectors(Box::new(block)),
+            None => Scale::Each(pooling.scale),
+        };
         Some(Self {
             stage: Stage::new(window, Form::Dense, limit)?,
             region: window.ifm.region,
@@ -96,78 +116,70 @@ impl Pool {
             kernel: window.kernel,
             stride: window.stride,
             mode,
-            scale: pooling.scale,
+            scale,
             output,
         })
     }
 
-    pub(super) fn run(&self, memory: &mut Memory, scratch: &mut Scratch) {
+    pub(super) fn run(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
         let region = memory.bytes(self.region).expect("planned regions are bound");
         let mut staged = scratch.bytes.take(self.stage.elements());
         // Padding never wins and adds nothing.
-        let pad = match self.mode {
-            Mode::Max => u8::MIN,
-            Mode::Min => u8::MAX,
-            Mode::Sum | Mode::Mean { .. } => self.zero as u8,
+        let (folding, pad) = match self.mode {
+            Mode::Max => (Folding::Largest, u8::MIN),
+            Mode::Min => (Folding::Smallest, u8::MAX),
+            Mode::Sum | Mode::Mean { .. } => (Folding::Sum, self.zero as u8),
         };
         self.stage.fill(region, &mut staged, pad, |[byte]: [u8; 1]| byte ^ self.turn);
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
         let extent = self.output.store.extent;
         let depth = extent.depth;
-        // Whole blocks are computed: what lies beyond the last channel is dropped.
-        let padded = depth.next_multiple_of(LANES);
-        scratch.byte_results.resize(extent.width * depth, 0);
-        scratch.first.resize(padded, 0);
+        // Staged padding adds the zero point, so all taps count in a sum.
+        let zeros = match folding {
+            Folding::Sum => (self.kernel.0 * self.kernel.1) as i32 * self.zero as i32,
+            _ => self.zero as i32,
+        };
+        let Scratch { first: values, byte_results, .. } = scratch;
+        values.resize(depth.next_multiple_of(LANES), 0);
+        byte_results.resize(extent.width * depth, 0);
         for y in 0..extent.height {
             for x in 0..extent.width {
                 let base = y * self.stride.0 * self.stage.row + x * self.stride.1 * depth;
-                for (block, sums) in scratch.first.chunks_exact_mut(LANES).enumerate() {
-                    let sums: &mut [i32; LANES] = sums.try_into().expect("a block");
-                    self.block(&staged[base + block * LANES..], depth, sums);
-                }
-                let results = &mut scratch.byte_results[x * depth..(x + 1) * depth];
-                let taps = (self.kernel.0 * self.kernel.1) as i64;
-                for (result, &sum) in results.iter_mut().zip(scratch.first.iter()) {
-                    let sum = i64::from(sum);
-                    // Staged padding adds the zero point, so all taps count in a sum.
-                    let value = match self.mode {
-                        Mode::Max | Mode::Min => sum - self.zero,
-                        Mode::Sum => sum - taps * self.zero,
-                        Mode::Mean { height, width, top, left } => {
-                            let inside = |o: usize, stride: usize, kernel: usize, pad: i64, size: i64| {
-                                let first = (o * stride) as i64 - pad;
-                                (first + kernel as i64).min(size) - first.max(0)
-                            };
-                            let rows = inside(y, self.stride.0, self.kernel.0, top, height);
-                            let columns = inside(x, self.stride.1, self.kernel.1, left, width);
-                            divide_half_away(sum - taps * self.zero, rows * columns)
-                        }
+                let window = &staged[base..];
+                let steps = (self.stage.row, depth);
+                kernels::fold(isa, Fold { folding, staged: window, kernel: self.kernel, steps }, values);
+                values.iter_mut().for_each(|value| *value -= zeros);
+                if let Mode::Mean { height, width, top, left } = self.mode {
+                    let inside = |o: usize, stride: usize, kernel: usize, pad: i64, size: i64| {
+                        let first = (o * stride) as i64 - pad;
+                        (first + kernel as i64).min(size) - first.max(0)
                     };
-                    let clamp = self.output.clamp;
-                    let shifted = self.scale.apply(value).saturating_add(clamp.zero_point.into());
-                    *result = shifted.clamp(clamp.low.into(), clamp.high.into()) as u8;
+                    let rows = inside(y, self.stride.0, self.kernel.0, top, height);
+                    let columns = inside(x, self.stride.1, self.kernel.1, left, width);
+                    for value in values.iter_mut() {
+                        *value = divide_half_away((*value).into(), rows * columns) as i32;
+                    }
+                }
+                let clamp = self.output.clamp;
+                match &self.scale {
+                    Scale::Unit => {}
+                    Scale::Vectors(block) => kernels::scale(isa, values, block),
+                    Scale::Each(scale) => {
+                        for value in values.iter_mut() {
+                            // The clamp's limits and zero point are far from the ends of 32 bits.
+                            let scaled = scale.apply((*value).into());
+                            *value = scaled.clamp((i32::MIN / 2).into(), (i32::MAX / 2).into()) as i32;
+                        }
+                    }
+                }
+                let results = &mut byte_results[x * depth..(x + 1) * depth];
+                for (result, &value) in results.iter_mut().zip(values.iter()) {
+                    *result = clamp.apply(value) as u8;
                 }
             }
-            self.output.finish(&mut scratch.byte_results);
-            self.output.store.row(out, y, &scratch.byte_results);
+            self.output.finish(byte_results);
+            self.output.store.row(out, y, byte_results);
         }
         scratch.bytes.give_back(staged);
-    }
-
-    /// The sums, or the largest or smallest values, of a block of channels under the kernel.
-    fn block(&self, window: &[u8], depth: usize, results: &mut [i32; LANES]) {
-        *results = [if self.mode == Mode::Min { i32::MAX } else { 0 }; LANES];
-        for ky in 0..self.kernel.0 {
-            for kx in 0..self.kernel.1 {
-                let at = ky * self.stage.row + kx * depth;
-                let inputs: &[u8; LANES] = window[at..at + LANES].try_into().expect("a block");
-                let pairs = results.iter_mut().zip(inputs.map(i32::from));
-                match self.mode {
-                    Mode::Max => pairs.for_each(|(result, input)| *result = (*result).max(input)),
-                    Mode::Min => pairs.for_each(|(result, input)| *result = (*result).min(input)),
-                    Mode::Sum | Mode::Mean { .. } => pairs.for_each(|(result, input)| *result += input),
-                }
-            }
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Buffers that a run needs beside the regions, kept between runs.
 
 use super::kernels::Pixel;
+use super::wide::WideBuffers;
 
 /// A buffer that is lent out and comes back.
 #[derive(Debug, Clone)]
@@ -40,4 +41,5 @@ pub(super) struct Scratch {
     pub(super) word_results: Vec<i32>,
     pub(super) first: Vec<i32>,
     pub(super) second: Vec<i32>,
+    pub(super) wide: WideBuffers,
 }

@@ -4,8 +4,8 @@
 use std::arch::x86_64::*;
 
 use super::{
-    BLOCKS_TOGETHER, Clamp, Combination, Combine, Convolve, Depthwise, LANES, Operand, Pixel, Prepare,
-    RequantBlock, Results, Segment,
+    BLOCKS_TOGETHER, Clamp, Combination, Combine, Convolve, Depthwise, Fold, LANES, Operand, Pixel, Prepare,
+    RequantBlock, Results, Segment, portable,
 };
 
 pub(super) fn available() -> bool {
@@ -397,6 +397,16 @@ impl Taps<'_> {
             unsafe { self.finish.store(self.first + pixels[m].result, sums) };
         }
     }
+}
+
+pub(super) fn fold(work: Fold<'_>, results: &mut [i32]) {
+    #[target_feature(enable = "avx2")]
+    fn vectors(work: Fold<'_>, results: &mut [i32]) {
+        portable::fold(work, results);
+    }
+    assert!(available());
+    // SAFETY: the instruction set is there.
+    unsafe { vectors(work, results) }
 }
 
 pub(super) fn scale(values: &mut [i32], block: &RequantBlock) {

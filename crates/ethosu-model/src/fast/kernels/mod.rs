@@ -299,6 +299,37 @@ pub(super) fn scale(isa: Isa, values: &mut [i32], block: &RequantBlock) {
     }
 }
 
+/// What becomes of the elements under a pool's kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Folding {
+    Largest,
+    Smallest,
+    Sum,
+}
+
+/// The elements under a pool's kernel, of one pixel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fold<'a> {
+    pub(super) folding: Folding,
+    /// From the window's first element on.
+    pub(super) staged: &'a [u8],
+    pub(super) kernel: (usize, usize),
+    /// Elements from a row to the next, and from a column to the next.
+    pub(super) steps: (usize, usize),
+}
+
+/// Folds each channel, in whole blocks of [`LANES`]; those after the last channel get what lies there.
+pub(super) fn fold(isa: Isa, work: Fold<'_>, results: &mut [i32]) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::fold(work, results),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::fold(work, results),
+        // NEON is a part of every AArch64 target, so the compiler uses it here, too.
+        _ => portable::fold(work, results),
+    }
+}
+
 /// What is done to an operand before two are combined.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Prepare<'a> {

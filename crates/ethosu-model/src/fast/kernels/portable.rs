@@ -1,8 +1,8 @@
 //! The kernels without any particular instruction set: what the others must equal.
 
 use super::{
-    BLOCKS_TOGETHER, Combination, Combine, Convolve, Depthwise, Element, LANES, Operand, RequantBlock,
-    Results,
+    BLOCKS_TOGETHER, Combination, Combine, Convolve, Depthwise, Element, Fold, Folding, LANES, Operand,
+    RequantBlock, Results,
 };
 use crate::fast::kernels::Clamp;
 
@@ -83,6 +83,32 @@ where
                 }
             }
             finish(&sums, requant, work.clamp, &mut work.results, pixel.result + brick * work.block_step);
+        }
+    }
+}
+
+/// Compiled once more for each instruction set that has vectors for it.
+#[inline(always)]
+pub(super) fn fold(work: Fold<'_>, results: &mut [i32]) {
+    match work.folding {
+        Folding::Largest => fold_with(work, results, i32::MIN, |a, b| a.max(b)),
+        Folding::Smallest => fold_with(work, results, i32::MAX, |a, b| a.min(b)),
+        Folding::Sum => fold_with(work, results, 0, |a, b| a + b),
+    }
+}
+
+#[inline(always)]
+fn fold_with(work: Fold<'_>, results: &mut [i32], first: i32, with: impl Fn(i32, i32) -> i32) {
+    for (block, results) in results.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        *results = [first; LANES];
+        for row in 0..work.kernel.0 {
+            let row = &work.staged[row * work.steps.0 + block * LANES..];
+            for column in 0..work.kernel.1 {
+                let inputs = row[column * work.steps.1..].first_chunk::<LANES>().expect("a block");
+                for (result, &input) in results.iter_mut().zip(inputs) {
+                    *result = with(*result, input.into());
+                }
+            }
         }
     }
 }

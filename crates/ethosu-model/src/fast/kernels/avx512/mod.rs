@@ -10,7 +10,9 @@ use std::arch::x86_64::*;
 use finish::{Finish, Spilled};
 use scaling::{Scaling, Wide};
 
-use super::{BLOCKS_TOGETHER, Combine, Convolve, Depthwise, LANES, Pixel, RequantBlock, Segment};
+use super::{
+    BLOCKS_TOGETHER, Combine, Convolve, Depthwise, Fold, LANES, Pixel, RequantBlock, Segment, portable,
+};
 
 pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx512f")
@@ -307,6 +309,16 @@ impl<T: Dot> Taps<'_, T> {
         // SAFETY: `Depthwise::check` has found room for every pixel.
         unsafe { self.finish.store(self.requant, &spilled, at) };
     }
+}
+
+pub(super) fn fold(work: Fold<'_>, results: &mut [i32]) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    fn vectors(work: Fold<'_>, results: &mut [i32]) {
+        portable::fold(work, results);
+    }
+    assert!(available());
+    // SAFETY: the instruction set is there.
+    unsafe { vectors(work, results) }
 }
 
 pub(super) fn scale(values: &mut [i32], block: &RequantBlock) {
