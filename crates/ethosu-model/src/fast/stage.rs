@@ -159,6 +159,9 @@ impl Stage {
             Form::Dense => (self.row, self.extent.depth),
             Form::Bricks => (self.columns * BRICK, BRICK),
         };
+        if self.left == 0 && self.width == self.columns {
+            return;
+        }
         for line in out.chunks_exact_mut(line) {
             line[..self.left * pixel].fill(pad);
             line[(self.left + self.width) * pixel..].fill(pad);
@@ -268,8 +271,9 @@ fn gather<const N: usize, const E: usize, T: Copy>(
     count: usize,
     convert: impl Fn([u8; E]) -> T + Copy,
 ) {
-    for (bytes, out) in bytes.chunks(BRICK * E).zip(out.chunks_mut(depth)).take(count) {
-        run(&bytes[..N * E], &mut out[..N], convert);
+    // The last pixel may end where its channels do, on either side.
+    for x in 0..count {
+        run(&bytes[x * BRICK * E..][..N * E], &mut out[x * depth..][..N], convert);
     }
 }
 
