@@ -371,6 +371,11 @@ impl Planes {
         }
         Self(planes)
     }
+
+    /// What one byte is prepared to.
+    fn value(&self, byte: u8) -> i32 {
+        i32::from_le_bytes(self.0.each_ref().map(|plane| plane[usize::from(byte)]))
+    }
 }
 
 /// How two operands become one value.

@@ -1,8 +1,8 @@
 //! The kernels without any particular instruction set: what the others must equal.
 
 use super::{
-    BLOCKS_TOGETHER, Combination, Combine, Convolve, Depthwise, Element, Fold, Folding, LANES, Operand,
-    RequantBlock, Results,
+    BLOCKS_TOGETHER, Combination, Combine, Convolve, Depthwise, Element, Fold, Folding, LANES, RequantBlock,
+    Results,
 };
 use crate::fast::kernels::Clamp;
 
@@ -122,12 +122,8 @@ pub(super) fn scale(values: &mut [i32], block: &RequantBlock) {
 }
 
 pub(super) fn combine(work: &Combine<'_>, a: &[u8], b: &[u8], results: &mut [u8]) {
-    let value = |operand: &Operand<'_>, byte: u8| {
-        let value = if operand.signed { i32::from(byte as i8) } else { byte.into() };
-        operand.prepare.apply(value - operand.zero)
-    };
     for ((result, &a), &b) in results.iter_mut().zip(a).zip(b) {
-        let (a, b) = (value(&work.operands[0], a), value(&work.operands[1], b));
+        let (a, b) = (work.operands[0].planes.value(a), work.operands[1].planes.value(b));
         let combined = match work.mode {
             Combination::Sum => a.wrapping_add(b),
             Combination::Difference => a.wrapping_sub(b),
