@@ -100,7 +100,7 @@ impl Axes {
     }
 
     /// The computed row, column and channel that are stored at a position.
-    fn source(self, y: usize, x: usize, c: usize) -> (usize, usize, usize) {
+    pub(crate) fn source(self, y: usize, x: usize, c: usize) -> (usize, usize, usize) {
         match self {
             Self::Hwc => (y, x, c),
             Self::Whc => (x, y, c),

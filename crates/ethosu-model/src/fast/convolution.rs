@@ -149,6 +149,16 @@ impl<T: StagedElement> Convolver<T> {
         })
     }
 
+    /// The same with other weights, no larger than those it was planned for, and no biases.
+    pub(super) fn with_weights(&self, packed: Packed<T>) -> Self {
+        let mut other = self.clone();
+        for (o, &(_, sum)) in packed.sums.iter().enumerate() {
+            other.requant[o / LANES].bias[o % LANES] = (-sum * i64::from(self.pad)) as i32;
+        }
+        other.packed = Arc::new(packed);
+        other
+    }
+
     /// What it is, for reports.
     pub(super) fn form(&self) -> &'static str {
         match (self.depthwise, T::GROUP) {

@@ -6,6 +6,7 @@
 use super::output::Output;
 use super::scratch::Scratch;
 use super::stage::{Form, Stage};
+use crate::map::{Axes, Flip};
 use crate::memory::Memory;
 
 /// A planned byte map.
@@ -15,6 +16,8 @@ pub(super) struct ByteMap {
     region: u8,
     /// `None` where each byte stays what it is.
     table: Option<Box<[u8; 256]>>,
+    /// How axes are exchanged, and which one is reversed afterwards.
+    order: (Axes, Flip),
     output: Output,
 }
 
@@ -22,9 +25,15 @@ impl ByteMap {
     /// How such an input is staged.
     pub(super) const FORM: Form = Form::Dense;
 
-    pub(super) fn new(stage: Stage, region: u8, table: Box<[u8; 256]>, output: Output) -> Self {
+    pub(super) fn new(
+        stage: Stage,
+        region: u8,
+        table: Box<[u8; 256]>,
+        order: (Axes, Flip),
+        output: Output,
+    ) -> Self {
         let identity = table.iter().enumerate().all(|(index, &byte)| index == usize::from(byte));
-        Self { stage, region, table: (!identity).then_some(table), output }
+        Self { stage, region, table: (!identity).then_some(table), order, output }
     }
 
     pub(super) fn run(&self, memory: &mut Memory, scratch: &mut Scratch) {
@@ -38,9 +47,39 @@ impl ByteMap {
             }
         }
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
-        for (y, row) in staged.chunks_exact(self.stage.row).take(self.stage.rows).enumerate() {
-            self.output.store.row(out, y, row);
+        if self.order == (Axes::Hwc, Flip::None) {
+            for (y, row) in staged.chunks_exact(self.stage.row).take(self.stage.rows).enumerate() {
+                self.output.store.row(out, y, row);
+            }
+        } else {
+            for y in 0..self.output.store.extent.height {
+                self.rearrange(y, &staged, &mut scratch.byte_results);
+                self.output.store.row(out, y, &scratch.byte_results);
+            }
         }
         scratch.bytes.give_back(staged);
+    }
+
+    /// Row `y` as it is stored, out of the staged input.
+    fn rearrange(&self, y: usize, staged: &[u8], row: &mut Vec<u8>) {
+        let (axes, flip) = self.order;
+        let stored = self.output.store.extent;
+        let depth = self.stage.row / self.stage.columns;
+        // Bytes between neighbours on each computed axis: rows, columns, channels.
+        let steps = [self.stage.row, depth, 1];
+        // Where a stored position comes from.
+        let index = |y: usize, x: usize, c: usize| {
+            let (h, w, c) = axes.source(y, x, c);
+            h * steps[0] + w * steps[1] + c * steps[2]
+        };
+        let y = if flip == Flip::Height { stored.height - 1 - y } else { y };
+        let (x_step, c_step) = (index(0, 1, 0), index(0, 0, 1));
+        row.clear();
+        for x in 0..stored.width {
+            let x = if flip == Flip::Width { stored.width - 1 - x } else { x };
+            let first = index(y, 0, 0) + x * x_step;
+            let channels = (0..stored.depth).map(|c| staged[first + c * c_step]);
+            if flip == Flip::Depth { row.extend(channels.rev()) } else { row.extend(channels) }
+        }
     }
 }

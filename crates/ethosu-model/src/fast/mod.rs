@@ -8,6 +8,7 @@ mod binary;
 mod convolution;
 mod kernels;
 mod map_bytes;
+mod matmul;
 mod output;
 mod packed;
 mod plan;

@@ -21,11 +21,9 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Plans an 8-bit or 16-bit output whose table, if it has one, is known. `None` for other forms.
+    /// Plans an 8-bit or 16-bit output whose table, if it has one, is known. `None` for other forms. It stores what has been
+    /// rearranged.
     pub(super) fn new(results: &Results, tables: &TableMemory) -> Option<Self> {
-        if !results.is_straight() {
-            return None;
-        }
         let map = &results.ofm;
         let (zero_point, low, high) = results.output.clamp()?;
         let narrow = |value: i64| i32::try_from(value).ok();
@@ -50,7 +48,13 @@ impl Output {
             }
             Some(_) => return None,
         };
-        Some(Self { region: map.region, clamp, table, store: Store::new(*map, results.extent), bytes })
+        Some(Self {
+            region: map.region,
+            clamp,
+            table,
+            store: Store::new(*map, results.stored_extent()),
+            bytes,
+        })
     }
 
     /// If whole blocks of [`LANES`] clamped bytes can be written where they belong: the bytes from a pixel's block to its next.

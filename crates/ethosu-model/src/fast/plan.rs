@@ -9,6 +9,7 @@ use super::binary::Binary;
 use super::convolution::Convolver;
 use super::kernels::{Element, Isa};
 use super::map_bytes::ByteMap;
+use super::matmul::Matmul;
 use super::output::Output;
 use super::packed::Packed;
 use super::pooling::Pool;
@@ -16,7 +17,7 @@ use super::provenance::{Constant, Provenance};
 use super::scratch::Scratch;
 use super::stage::Stage;
 use super::wide::Wide;
-use crate::map::{Extent, FeatureMap};
+use crate::map::{Axes, Extent, FeatureMap, Flip};
 use crate::memory::{Memory, Shape};
 use crate::operation::{
     Convolution, ConvolutionScale, Dma, Elementwise, Function, Kernel, Operand, Operation, PoolFunction,
@@ -34,7 +35,9 @@ enum Action {
     ConvolveBytes(Box<Convolver<u8>>),
     ConvolveWords(Box<Convolver<i16>>),
     ByteMap(Box<ByteMap>),
-    Pool(Box<Pool>),
+    Matmul(Box<Matmul>),
+    PoolBytes(Box<Pool<u8>>),
+    PoolWords(Box<Pool<i16>>),
     Binary(Box<Binary>),
     Wide(Box<Wide>),
     /// By the reference engine: what no faster form exists for, and what will end in a [`Stop`].
@@ -47,7 +50,9 @@ impl Action {
             Self::ConvolveBytes(convolver) => convolver.form(),
             Self::ConvolveWords(convolver) => convolver.form(),
             Self::ByteMap(_) => "byte map",
-            Self::Pool(_) => "pool",
+            Self::Matmul(_) => "matrix product",
+            Self::PoolBytes(_) => "pool, bytes",
+            Self::PoolWords(_) => "pool, 16-bit",
             Self::Binary(_) => "element-wise",
             Self::Wide(_) => "element-wise, wide",
             Self::Plain(operation) => operation.name(),
@@ -146,7 +151,9 @@ impl Plan {
                 Action::ConvolveBytes(convolver) => convolver.run(self.isa, memory, scratch),
                 Action::ConvolveWords(convolver) => convolver.run(self.isa, memory, scratch),
                 Action::ByteMap(map) => map.run(memory, scratch),
-                Action::Pool(pool) => pool.run(self.isa, memory, scratch),
+                Action::Matmul(product) => product.run(self.isa, memory, scratch),
+                Action::PoolBytes(pool) => pool.run(self.isa, memory, scratch),
+                Action::PoolWords(pool) => pool.run(self.isa, memory, scratch),
                 Action::Binary(binary) => binary.run(self.isa, memory, scratch),
                 Action::Wide(wide) => wide.run(memory, &tables, scratch).map_err(stop)?,
                 Action::Plain(operation) => {
@@ -325,12 +332,18 @@ impl Planner<'_> {
         (map.reach(extent)?.end <= self.memory.bytes(map.region)?.len()).then_some(())
     }
 
-    /// The output, if all of it can be written and no two elements share a byte.
+    /// The output, if it is stored as it is computed, all of it can be written and no two elements share a byte.
     fn output(&self, results: &Results) -> Option<Output> {
-        if self.memory.is_constant(results.ofm.region) || !results.ofm.is_injective(results.extent) {
+        results.is_straight().then(|| self.rearranged_output(results))?
+    }
+
+    /// The same in any order.
+    fn rearranged_output(&self, results: &Results) -> Option<Output> {
+        let extent = results.stored_extent();
+        if self.memory.is_constant(results.ofm.region) || !results.ofm.is_injective(extent) {
             return None;
         }
-        self.readable(&results.ofm, results.extent)?;
+        self.readable(&results.ofm, extent)?;
         Output::new(results, &self.tables)
     }
 
@@ -353,7 +366,10 @@ impl Planner<'_> {
     fn convolution(&mut self, convolution: &Convolution) -> Option<Action> {
         let window = &convolution.window;
         let output = self.window_output(window)?;
-        let Kernel::Streams { .. } = convolution.kernel else { return None };
+        if let Kernel::Map(weights) = &convolution.kernel {
+            self.readable(weights, convolution.weight_map_extent())?;
+            return Some(Action::Matmul(Box::new(Matmul::new(convolution, output, stage_limit())?)));
+        }
         let ConvolutionScale::PerChannel { region, format, rounding, ref streams } = convolution.scale else {
             return None;
         };
@@ -410,7 +426,8 @@ impl Planner<'_> {
 
     fn pooling(&self, pooling: &Pooling) -> Option<Action> {
         let window = &pooling.window;
-        let output = self.window_output(window)?;
+        self.readable(&window.ifm, window.ifm_extent)?;
+        let output = self.rearranged_output(&window.results)?;
         let one = window.kernel == (1, 1)
             && window.stride == (1, 1)
             && !window.padded
@@ -423,9 +440,16 @@ impl Planner<'_> {
             let table = byte_table(&window.ifm, |value| stage.apply(pooling.scale.apply(value)).ok())?;
             let stage = Stage::new(window, ByteMap::FORM, stage_limit())?;
             let region = window.ifm.region;
-            return Some(Action::ByteMap(Box::new(ByteMap::new(stage, region, table, output))));
+            let order = (window.results.axes, window.results.flip);
+            return Some(Action::ByteMap(Box::new(ByteMap::new(stage, region, table, order, output))));
         }
-        Some(Action::Pool(Box::new(Pool::new(pooling, output, stage_limit())?)))
+        if !window.results.is_straight() {
+            return None;
+        }
+        if let Some(pool) = Pool::new(pooling, output.clone(), stage_limit()) {
+            return Some(Action::PoolBytes(Box::new(pool)));
+        }
+        Some(Action::PoolWords(Box::new(Pool::new(pooling, output, stage_limit())?)))
     }
 
     fn elementwise(&self, operation: &Elementwise) -> Option<Action> {
@@ -459,7 +483,13 @@ impl Planner<'_> {
             };
             let table = byte_table(map, result)?;
             let stage = Stage::whole(map, whole, ByteMap::FORM);
-            return Some(Action::ByteMap(Box::new(ByteMap::new(stage, map.region, table, output))));
+            return Some(Action::ByteMap(Box::new(ByteMap::new(
+                stage,
+                map.region,
+                table,
+                (Axes::Hwc, Flip::None),
+                output,
+            ))));
         }
         if operation.function == Function::LeakyRelu {
             return None;

@@ -1,7 +1,8 @@
-//! Pools with a kernel, on 8-bit data.
+//! Pools, on 8-bit and signed 16-bit data.
 
 use ethosu_isa::{ElementSize, Upscale};
 
+use super::convolution::StagedElement;
 use super::kernels::{self, Fold, Folding, Isa};
 use super::output::Output;
 use super::requant::{LANES, RequantBlock};
@@ -11,20 +12,39 @@ use crate::memory::Memory;
 use crate::operation::{PoolFunction, Pooling};
 use crate::rounding::{Scaling, divide_half_away};
 
+/// An element as it is staged for a pool: a signed byte with its sign bit turned, so that it keeps its order.
+pub(super) trait Pooled: StagedElement + Into<i32> {
+    const BITS16: bool;
+    const LOWEST: i32;
+    const HIGHEST: i32;
+}
+
+impl Pooled for u8 {
+    const BITS16: bool = false;
+    const LOWEST: i32 = u8::MIN as i32;
+    const HIGHEST: i32 = u8::MAX as i32;
+}
+
+impl Pooled for i16 {
+    const BITS16: bool = true;
+    const LOWEST: i32 = i16::MIN as i32;
+    const HIGHEST: i32 = i16::MAX as i32;
+}
+
 /// A planned pool.
 #[derive(Debug, Clone)]
-pub(super) struct Pool {
+pub(super) struct Pool<T> {
     stage: Stage,
     region: u8,
-    /// Turns a signed byte into an unsigned one of the same order.
-    turn: u8,
+    signed: bool,
     /// The staged zero point.
-    zero: i64,
+    zero: i32,
     kernel: (usize, usize),
     stride: (usize, usize),
     mode: Mode,
     scale: Scale,
     output: Output,
+    element: std::marker::PhantomData<T>,
 }
 
 /// How a pooled value is scaled.
@@ -49,11 +69,13 @@ enum Mode {
     Mean { height: i64, width: i64, top: i64, left: i64 },
 }
 
-impl Pool {
+impl<T: Pooled> Pool<T> {
     /// `None` for forms that have no plan of their own.
     pub(super) fn new(pooling: &Pooling, output: Output, limit: usize) -> Option<Self> {
         let window = &pooling.window;
-        if window.ifm.element != ElementSize::Bits8 || output.bytes != 1 || window.upscale != Upscale::None {
+        let map = &window.ifm;
+        let element = if T::BITS16 { ElementSize::Bits16 } else { ElementSize::Bits8 };
+        if map.element != element || T::BITS16 && !map.signed || window.upscale != Upscale::None {
             return None;
         }
         // Every window must hold an element, or the pool has no result.
@@ -79,8 +101,9 @@ impl Pool {
         ) {
             return None;
         }
-        // Sums of bytes that fit 32 bits, and their products 64.
-        if window.kernel.0.checked_mul(window.kernel.1)? > 1 << 20 {
+        // Sums of staged elements, and of what stands for zero, must fit 31 bits.
+        let taps = window.kernel.0.checked_mul(window.kernel.1)?;
+        if taps > if T::BITS16 { 1 << 14 } else { 1 << 20 } {
             return None;
         }
         let mode = match pooling.function {
@@ -95,57 +118,58 @@ impl Pool {
             },
             PoolFunction::ReduceSum | PoolFunction::ArgmaxX => return None,
         };
-        let turn = if window.ifm.signed { 0x80 } else { 0 };
-        let zero = window.ifm.zero_point + i64::from(turn);
-        // Padding is staged as the zero point, which must then be a byte.
-        u8::try_from(zero).ok()?;
-        let taps = match mode {
-            Mode::Sum => (window.kernel.0 * window.kernel.1) as i64,
-            Mode::Max | Mode::Min | Mode::Mean { .. } => 1,
-        };
-        let scale = match RequantBlock::uniform(&pooling.scale, taps * window.ifm.farthest_from_zero()) {
+        let turn = if map.signed && !T::BITS16 { 128 } else { 0 };
+        // Padding is staged as the zero point, which must then be an element.
+        let zero = i32::try_from(map.zero_point).ok()? + turn;
+        if !(T::LOWEST..=T::HIGHEST).contains(&zero) {
+            return None;
+        }
+        let counted = if mode == Mode::Sum { taps as i64 } else { 1 };
+        let scale = match RequantBlock::uniform(&pooling.scale, counted * map.farthest_from_zero()) {
             _ if pooling.scale.is_unit() => Scale::Unit,
             Some(block) => Scale::Vectors(Box::new(block)),
             None => Scale::Each(pooling.scale),
         };
         Some(Self {
             stage: Stage::new(window, Form::Dense, limit)?,
-            region: window.ifm.region,
-            turn,
+            region: map.region,
+            signed: map.signed,
             zero,
             kernel: window.kernel,
             stride: window.stride,
             mode,
             scale,
             output,
+            element: std::marker::PhantomData,
         })
     }
 
     pub(super) fn run(&self, isa: Isa, memory: &mut Memory, scratch: &mut Scratch) {
         let region = memory.bytes(self.region).expect("planned regions are bound");
-        let mut staged = scratch.bytes.take(self.stage.elements());
+        let mut staged = T::buffer(scratch).take(self.stage.elements());
         // Padding never wins and adds nothing.
         let (folding, pad) = match self.mode {
-            Mode::Max => (Folding::Largest, u8::MIN),
-            Mode::Min => (Folding::Smallest, u8::MAX),
-            Mode::Sum | Mode::Mean { .. } => (Folding::Sum, self.zero as u8),
+            Mode::Max => (Folding::Largest, T::LOWEST),
+            Mode::Min => (Folding::Smallest, T::HIGHEST),
+            Mode::Sum | Mode::Mean { .. } => (Folding::Sum, self.zero),
         };
-        self.stage.fill(region, &mut staged, pad, |[byte]: [u8; 1]| byte ^ self.turn);
+        T::stage(&self.stage, (T::BITS16, self.signed), region, &mut staged, pad);
         let out = memory.bytes_mut(self.output.region).expect("planned outputs are writable");
         let extent = self.output.store.extent;
         let depth = extent.depth;
         // Staged padding adds the zero point, so all taps count in a sum.
         let zeros = match folding {
-            Folding::Sum => (self.kernel.0 * self.kernel.1) as i32 * self.zero as i32,
-            _ => self.zero as i32,
+            Folding::Sum => (self.kernel.0 * self.kernel.1) as i32 * self.zero,
+            _ => self.zero,
         };
-        let Scratch { first: values, byte_results, .. } = scratch;
+        let clamp = self.output.clamp;
+        let Scratch { first: values, byte_results, word_results, .. } = scratch;
         values.resize(depth.next_multiple_of(LANES), 0);
-        byte_results.resize(extent.width * depth, 0);
+        byte_results.clear();
+        word_results.clear();
         for y in 0..extent.height {
             for x in 0..extent.width {
-                let base = y * self.stride.0 * self.stage.row + x * self.stride.1 * depth;
-                let window = &staged[base..];
+                let window = &staged[y * self.stride.0 * self.stage.row + x * self.stride.1 * depth..];
                 let steps = (self.stage.row, depth);
                 kernels::fold(isa, Fold { folding, staged: window, kernel: self.kernel, steps }, values);
                 values.iter_mut().for_each(|value| *value -= zeros);
@@ -160,7 +184,6 @@ impl Pool {
                         *value = divide_half_away((*value).into(), rows * columns) as i32;
                     }
                 }
-                let clamp = self.output.clamp;
                 match &self.scale {
                     Scale::Unit => {}
                     Scale::Vectors(block) => kernels::scale(isa, values, block),
@@ -172,14 +195,22 @@ impl Pool {
                         }
                     }
                 }
-                let results = &mut byte_results[x * depth..(x + 1) * depth];
-                for (result, &value) in results.iter_mut().zip(values.iter()) {
-                    *result = clamp.apply(value) as u8;
+                let results = values[..depth].iter().map(|&value| clamp.apply(value));
+                if self.output.bytes == 1 {
+                    byte_results.extend(results.map(|value| value as u8));
+                } else {
+                    word_results.extend(results);
                 }
             }
-            self.output.finish(byte_results);
-            self.output.store.row(out, y, byte_results);
+            if self.output.bytes == 1 {
+                self.output.finish(byte_results);
+                self.output.store.row(out, y, byte_results);
+                byte_results.clear();
+            } else {
+                self.output.store.row_words(out, y, word_results);
+                word_results.clear();
+            }
         }
-        scratch.bytes.give_back(staged);
+        T::buffer(scratch).give_back(staged);
     }
 }

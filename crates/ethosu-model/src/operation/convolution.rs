@@ -1,7 +1,7 @@
 //! Convolutions and matrix products.
 
 use super::window::Window;
-use crate::map::FeatureMap;
+use crate::map::{Extent, FeatureMap};
 use crate::rounding::{Rounding, Scaling};
 use crate::weights::Order;
 
@@ -97,4 +97,11 @@ pub struct Convolution {
     pub kernel: Kernel,
     /// Its scales.
     pub scale: ConvolutionScale,
+}
+
+impl Convolution {
+    /// The extent that the map of a matrix product's weights has.
+    pub(crate) fn weight_map_extent(&self) -> Extent {
+        Extent { height: 1, width: self.window.results.extent.depth, depth: self.window.ifm_extent.depth }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::load;
 use super::taps::Tap;
-use crate::map::{Extent, Volume};
+use crate::map::Volume;
 use crate::memory::Memory;
 use crate::operation::{Convolution, ConvolutionScale, Kernel};
 use crate::stop::Cause;
@@ -79,12 +79,7 @@ fn weights(convolution: &Convolution, memory: &Memory) -> Result<Source, Cause> 
             memory.read(region, base, stream.length.into()).map_err(Cause::bus(stream.name))
         })
         .map(Source::Streams),
-        Kernel::Map(map) => {
-            let window = &convolution.window;
-            let extent =
-                Extent { height: 1, width: window.results.extent.depth, depth: window.ifm_extent.depth };
-            load(map, extent, "IFM2", memory).map(Source::Map)
-        }
+        Kernel::Map(map) => load(map, convolution.weight_map_extent(), "IFM2", memory).map(Source::Map),
     }
 }
 

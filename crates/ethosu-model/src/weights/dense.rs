@@ -55,6 +55,11 @@ impl Weights {
         Ok(Self { kernel: window.kernel, depth, values })
     }
 
+    /// Weights of a kernel of one element, `depth` for each output channel.
+    pub(crate) fn of_one_element(depth: usize, values: Vec<i16>) -> Self {
+        Self { kernel: (1, 1), depth, values }
+    }
+
     /// The weights of all input channels for one output channel and kernel element.
     pub(crate) fn channels(&self, o: usize, ky: usize, kx: usize) -> &[i16] {
         let start = ((o * self.kernel.0 + ky) * self.kernel.1 + kx) * self.depth;

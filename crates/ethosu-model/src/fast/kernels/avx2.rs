@@ -399,9 +399,9 @@ impl Taps<'_> {
     }
 }
 
-pub(super) fn fold(work: Fold<'_>, results: &mut [i32]) {
+pub(super) fn fold<T: Copy + Into<i32>>(work: Fold<'_, T>, results: &mut [i32]) {
     #[target_feature(enable = "avx2")]
-    fn vectors(work: Fold<'_>, results: &mut [i32]) {
+    fn vectors<T: Copy + Into<i32>>(work: Fold<'_, T>, results: &mut [i32]) {
         portable::fold(work, results);
     }
     assert!(available());

@@ -309,17 +309,17 @@ pub(super) enum Folding {
 
 /// The elements under a pool's kernel, of one pixel.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fold<'a> {
+pub(super) struct Fold<'a, T> {
     pub(super) folding: Folding,
     /// From the window's first element on.
-    pub(super) staged: &'a [u8],
+    pub(super) staged: &'a [T],
     pub(super) kernel: (usize, usize),
     /// Elements from a row to the next, and from a column to the next.
     pub(super) steps: (usize, usize),
 }
 
 /// Folds each channel, in whole blocks of [`LANES`]; those after the last channel get what lies there.
-pub(super) fn fold(isa: Isa, work: Fold<'_>, results: &mut [i32]) {
+pub(super) fn fold<T: Copy + Into<i32>>(isa: Isa, work: Fold<'_, T>, results: &mut [i32]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => avx2::fold(work, results),

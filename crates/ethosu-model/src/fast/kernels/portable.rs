@@ -89,7 +89,7 @@ where
 
 /// Compiled once more for each instruction set that has vectors for it.
 #[inline(always)]
-pub(super) fn fold(work: Fold<'_>, results: &mut [i32]) {
+pub(super) fn fold<T: Copy + Into<i32>>(work: Fold<'_, T>, results: &mut [i32]) {
     match work.folding {
         Folding::Largest => fold_with(work, results, i32::MIN, |a, b| a.max(b)),
         Folding::Smallest => fold_with(work, results, i32::MAX, |a, b| a.min(b)),
@@ -98,7 +98,12 @@ pub(super) fn fold(work: Fold<'_>, results: &mut [i32]) {
 }
 
 #[inline(always)]
-fn fold_with(work: Fold<'_>, results: &mut [i32], first: i32, with: impl Fn(i32, i32) -> i32) {
+fn fold_with<T: Copy + Into<i32>>(
+    work: Fold<'_, T>,
+    results: &mut [i32],
+    first: i32,
+    with: impl Fn(i32, i32) -> i32,
+) {
     for (block, results) in results.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
         *results = [first; LANES];
         for row in 0..work.kernel.0 {

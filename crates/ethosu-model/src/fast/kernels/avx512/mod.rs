@@ -311,9 +311,9 @@ impl<T: Dot> Taps<'_, T> {
     }
 }
 
-pub(super) fn fold(work: Fold<'_>, results: &mut [i32]) {
+pub(super) fn fold<T: Copy + Into<i32>>(work: Fold<'_, T>, results: &mut [i32]) {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    fn vectors(work: Fold<'_>, results: &mut [i32]) {
+    fn vectors<T: Copy + Into<i32>>(work: Fold<'_, T>, results: &mut [i32]) {
         portable::fold(work, results);
     }
     assert!(available());
