@@ -69,9 +69,19 @@ impl Store {
                 memory[at..at + values.len()].copy_from_slice(values);
                 continue;
             }
-            for (column, values) in values.chunks_exact(LANES).enumerate() {
-                let at = self.brick(self.pixel(part.start, column, 1), block, 1);
-                copy(&mut memory[at..], &values[..channels]);
+            let first = self.brick(part.start as i64, block, 1);
+            let step = self.pixel(0, 1, 1);
+            let values = values.as_chunks::<LANES>().0;
+            match channels {
+                16 => pixels::<16>(memory, first, step, values),
+                8 => pixels::<8>(memory, first, step, values),
+                4 => pixels::<4>(memory, first, step, values),
+                _ => {
+                    for (column, values) in values.iter().enumerate() {
+                        let at = (first as i64 + column as i64 * step) as usize;
+                        memory[at..at + channels].copy_from_slice(&values[..channels]);
+                    }
+                }
             }
         }
     }
@@ -116,6 +126,15 @@ impl Store {
             Layout::Nhcwb16 => self.map.stride_c,
         };
         (pixel + brick as i64 * step) as usize
+    }
+}
+
+/// Writes the first `N` values of each pixel, `step` bytes apart.
+fn pixels<const N: usize>(memory: &mut [u8], first: usize, step: i64, values: &[[u8; LANES]]) {
+    let mut at = first as i64;
+    for values in values {
+        memory[at as usize..][..N].copy_from_slice(&values[..N]);
+        at += step;
     }
 }
 

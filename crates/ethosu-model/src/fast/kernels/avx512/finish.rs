@@ -8,14 +8,14 @@ use super::scaling::{Narrow, Scaling, Wide};
 /// Sixteen sums in memory, where loads and stores don't cross cache lines.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct Spilled(pub(super) [i32; LANES]);
+struct Spilled([i32; LANES]);
 
 impl Spilled {
-    pub(super) const ZERO: Self = Self([0; LANES]);
+    const ZERO: Self = Self([0; LANES]);
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn store(&mut self, sums: __m512i) {
+    fn store(&mut self, sums: __m512i) {
         // SAFETY: sixteen 32-bit words are 64 bytes.
         unsafe { _mm512_storeu_si512(self.0.as_mut_ptr().cast(), sums) }
     }
@@ -119,49 +119,74 @@ enum Out {
 }
 
 /// Scales, clamps and stores.
+pub(super) trait Finish: Copy {
+    /// The results of `M` pixels in one block, at most eight, each from its element of `at` on.
+    ///
+    /// # Safety
+    /// There must be sixteen elements from each on, and the machine must have AVX-512 F, BW, DQ and VL.
+    unsafe fn store<const M: usize>(&self, block: &RequantBlock, sums: [__m512i; M], at: [usize; M]);
+}
+
+/// For bytes of narrow blocks: nearly everything there is.
 #[derive(Clone, Copy)]
-pub(super) struct Finish {
+pub(super) struct FinishPacked {
+    packing: Packing,
+    out: *mut u8,
+}
+
+impl FinishPacked {
+    /// `None` if the results aren't such.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn new(clamp: Clamp, requant: &[RequantBlock], results: &mut Results<'_>) -> Option<Self> {
+        let Results::Bytes(bytes) = results else { return None };
+        if !requant.iter().all(|block| block.narrow) {
+            return None;
+        }
+        Some(Self { packing: Packing::new(clamp)?, out: bytes.as_mut_ptr() })
+    }
+}
+
+impl Finish for FinishPacked {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn store<const M: usize>(&self, block: &RequantBlock, sums: [__m512i; M], at: [usize; M]) {
+        const { assert!(M <= 8) };
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scaling = Narrow::load(block);
+            // Indices that the compiler knows keep the sums in registers.
+            let value = |m: usize| if m < M { scaling.apply(sums[m]) } else { _mm512_setzero_si512() };
+            let front = [value(0), value(1), value(2), value(3)];
+            store_pixels(self.out, self.packing.pixels(front), at.get(..4).unwrap_or(&at));
+            if M > 4 {
+                let back = [value(4), value(5), value(6), value(7)];
+                store_pixels(self.out, self.packing.pixels(back), &at[4..]);
+            }
+        }
+    }
+}
+
+/// For all others.
+#[derive(Clone, Copy)]
+pub(super) struct FinishAny {
     clamp: Clamping,
-    /// Set for bytes that can be packed.
-    packing: Option<Packing>,
     out: Out,
 }
 
-impl Finish {
+impl FinishAny {
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
+    #[target_feature(enable = "avx512f")]
     pub(super) fn new(clamp: Clamp, results: &mut Results<'_>) -> Self {
         let out = match results {
             Results::Bytes(bytes) => Out::Bytes(bytes.as_mut_ptr()),
             Results::Words(words) => Out::Words(words.as_mut_ptr()),
         };
-        Self { clamp: Clamping::new(clamp), packing: Packing::new(clamp), out }
-    }
-
-    /// The results of `M` pixels in one block, each from its element of `at` on.
-    ///
-    /// # Safety
-    /// There must be sixteen elements from each on, and the machine must have AVX-512 F, BW, DQ and VL.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    pub(super) unsafe fn store<const M: usize>(
-        &self,
-        block: &RequantBlock,
-        sums: &[Spilled; M],
-        at: [usize; M],
-    ) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if block.narrow {
-                self.store_scaled(Narrow::load(block), sums, at);
-            } else {
-                self.store_scaled(Wide::load(block), sums, at);
-            }
-        }
+        Self { clamp: Clamping::new(clamp), out }
     }
 
     /// # Safety
-    /// As [`store`](Self::store).
+    /// As [`Finish::store`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn store_scaled<const M: usize>(
@@ -170,30 +195,34 @@ impl Finish {
         sums: &[Spilled; M],
         at: [usize; M],
     ) {
+        for (sums, at) in sums.iter().zip(at) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let values = self.clamp.apply(scaling.apply(sums.load()));
+                match self.out {
+                    Out::Bytes(out) => _mm_storeu_si128(out.add(at).cast(), _mm512_cvtepi32_epi8(values)),
+                    Out::Words(out) => _mm512_storeu_si512(out.add(at).cast(), values),
+                }
+            }
+        }
+    }
+}
+
+impl Finish for FinishAny {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn store<const M: usize>(&self, block: &RequantBlock, sums: [__m512i; M], at: [usize; M]) {
+        // The sums go through memory here, once: indexed by the loops below they would be kept there all along.
+        let mut spilled = [Spilled::ZERO; M];
+        for (spilled, &sum) in spilled.iter_mut().zip(&sums) {
+            spilled.store(sum);
+        }
         // SAFETY: the caller's promise.
         unsafe {
-            match (self.out, &self.packing) {
-                (Out::Bytes(out), Some(packing)) => {
-                    for first in (0..M).step_by(4) {
-                        let mut values = [_mm512_setzero_si512(); 4];
-                        for (value, sums) in values.iter_mut().zip(&sums[first..]) {
-                            *value = scaling.apply(sums.load());
-                        }
-                        store_pixels(out, packing.pixels(values), &at[first..]);
-                    }
-                }
-                (Out::Bytes(out), None) => {
-                    for (sums, at) in sums.iter().zip(at) {
-                        let values = self.clamp.apply(scaling.apply(sums.load()));
-                        _mm_storeu_si128(out.add(at).cast(), _mm512_cvtepi32_epi8(values));
-                    }
-                }
-                (Out::Words(out), _) => {
-                    for (sums, at) in sums.iter().zip(at) {
-                        let values = self.clamp.apply(scaling.apply(sums.load()));
-                        _mm512_storeu_si512(out.add(at).cast(), values);
-                    }
-                }
+            if block.narrow {
+                self.store_scaled(Narrow::load(block), &spilled, at);
+            } else {
+                self.store_scaled(Wide::load(block), &spilled, at);
             }
         }
     }

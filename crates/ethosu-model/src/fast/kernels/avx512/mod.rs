@@ -7,7 +7,7 @@ mod scaling;
 
 use std::arch::x86_64::*;
 
-use finish::{Finish, Spilled};
+use finish::{Finish, FinishAny, FinishPacked};
 use scaling::{Scaling, Wide};
 
 use super::{
@@ -77,9 +77,24 @@ pub(super) fn convolve_words(work: Convolve<'_, i16, i16>) {
 /// `Convolve::check` must have passed.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn convolve<T: Dot>(mut work: Convolve<'_, T, T::Weight>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match FinishPacked::new(work.clamp, work.requant, &mut work.results) {
+            Some(finish) => convolve_with(&work, finish),
+            None => {
+                let finish = FinishAny::new(work.clamp, &mut work.results);
+                convolve_with(&work, finish);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`convolve`]; `finish` is one for the results of `work`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn convolve_with<T: Dot>(work: &Convolve<'_, T, T::Weight>, finish: impl Finish) {
     let blocks = work.requant.len();
     let groups: usize = work.segments.iter().map(|segment| segment.groups).sum();
-    let finish = Finish::new(work.clamp, &mut work.results);
     let mut first = 0;
     while first < blocks {
         let width = BLOCKS_TOGETHER.min(blocks - first);
@@ -109,18 +124,18 @@ unsafe fn convolve<T: Dot>(mut work: Convolve<'_, T, T::Weight>) {
 
 /// Up to four blocks of output channels.
 #[derive(Clone, Copy)]
-struct Strip<'a, T: Dot> {
+struct Strip<'a, T: Dot, F> {
     staged: &'a [T],
     segments: &'a [Segment],
     weights: &'a [T::Weight],
     requant: &'a [RequantBlock],
-    finish: Finish,
+    finish: F,
     /// Results before the first block's.
     first: usize,
     block_step: usize,
 }
 
-impl<T: Dot> Strip<'_, T> {
+impl<T: Dot, F: Finish> Strip<'_, T, F> {
     /// # Safety
     /// As [`convolve`]; `N` is `requant.len()`.
     #[inline]
@@ -184,18 +199,20 @@ impl<T: Dot> Strip<'_, T> {
                 }
             }
         }
-        // The sums go through memory here, once: indexed by the loops below they would be kept there all along.
-        let mut spilled = [[Spilled::ZERO; M]; N];
-        for m in 0..M {
-            for n in 0..N {
-                spilled[n][m].store(sums[m][n]);
-            }
+        // With indices that the compiler knows, and without a closure that borrows them, sums stay in registers.
+        macro_rules! finish {
+            ($($n:literal)*) => {
+                $(if $n < N {
+                    let first = self.first + $n * self.block_step;
+                    let at = pixels.map(|pixel| first + pixel.result);
+                    let sums = sums.map(|row| row[$n]);
+                    // SAFETY: `Convolve::check` has found room for every pixel's blocks.
+                    unsafe { self.finish.store(self.requant.get_unchecked($n), sums, at) };
+                })*
+            };
         }
-        for (n, sums) in spilled.iter().enumerate() {
-            let first = self.first + n * self.block_step;
-            // SAFETY: `Convolve::check` has found room for every pixel's blocks.
-            unsafe { self.finish.store(&self.requant[n], sums, pixels.map(|pixel| first + pixel.result)) };
-        }
+        const { assert!(N <= 4) };
+        finish!(0 1 2 3);
     }
 }
 
@@ -240,7 +257,22 @@ pub(super) fn depthwise_words(work: Depthwise<'_, i16, i16>) {
 /// `Depthwise::check` must have passed.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")]
 unsafe fn depthwise<T: Dot, const K: usize>(mut work: Depthwise<'_, T, T::Weight>) {
-    let finish = Finish::new(work.clamp, &mut work.results);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match FinishPacked::new(work.clamp, work.requant, &mut work.results) {
+            Some(finish) => depthwise_with::<T, K>(&work, finish),
+            None => {
+                let finish = FinishAny::new(work.clamp, &mut work.results);
+                depthwise_with::<T, K>(&work, finish);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`depthwise`]; `finish` is one for the results of `work`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")]
+unsafe fn depthwise_with<T: Dot, const K: usize>(work: &Depthwise<'_, T, T::Weight>, finish: impl Finish) {
     let groups = if K > 0 { K } else { work.offsets.len() };
     for (brick, requant) in work.requant.iter().enumerate() {
         let weights = &work.weights[brick * groups * LANES * T::GROUP..];
@@ -265,17 +297,17 @@ unsafe fn depthwise<T: Dot, const K: usize>(mut work: Depthwise<'_, T, T::Weight
 }
 
 /// One brick of a depthwise convolution.
-struct Taps<'a, T: Dot> {
+struct Taps<'a, T: Dot, F> {
     staged: &'a [T],
     offsets: &'a [usize],
     weights: &'a [T::Weight],
     requant: &'a RequantBlock,
-    finish: Finish,
+    finish: F,
     /// Results before the brick's.
     first: usize,
 }
 
-impl<T: Dot> Taps<'_, T> {
+impl<T: Dot, F: Finish> Taps<'_, T, F> {
     /// `M` pixels.
     ///
     /// # Safety
@@ -301,13 +333,9 @@ impl<T: Dot> Taps<'_, T> {
                 }
             }
         }
-        let mut spilled = [Spilled::ZERO; M];
-        for (spilled, &sum) in spilled.iter_mut().zip(&sums) {
-            spilled.store(sum);
-        }
         let at = pixels.map(|pixel| self.first + pixel.result);
         // SAFETY: `Depthwise::check` has found room for every pixel.
-        unsafe { self.finish.store(self.requant, &spilled, at) };
+        unsafe { self.finish.store(self.requant, sums, at) };
     }
 }
 
