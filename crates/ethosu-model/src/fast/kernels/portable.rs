@@ -105,16 +105,20 @@ fn fold_with<T: Copy + Into<i32>>(
     with: impl Fn(i32, i32) -> i32,
 ) {
     for (block, results) in results.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-        *results = [first; LANES];
+        let mut values = [first; LANES];
         for row in 0..work.kernel.0 {
-            let row = &work.staged[row * work.steps.0 + block * LANES..];
+            let mut row = &work.staged[row * work.steps.0 + block * LANES..];
             for column in 0..work.kernel.1 {
-                let inputs = row[column * work.steps.1..].first_chunk::<LANES>().expect("a block");
-                for (result, &input) in results.iter_mut().zip(inputs) {
-                    *result = with(*result, input.into());
+                if column > 0 {
+                    row = &row[work.steps.1..];
+                }
+                let inputs = row.first_chunk::<LANES>().expect("a block");
+                for (value, &input) in values.iter_mut().zip(inputs) {
+                    *value = with(*value, input.into());
                 }
             }
         }
+        *results = values;
     }
 }
 
