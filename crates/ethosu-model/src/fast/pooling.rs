@@ -75,7 +75,7 @@ impl<T: Pooled> Pool<T> {
         let window = &pooling.window;
         let map = &window.ifm;
         let element = if T::BITS16 { ElementSize::Bits16 } else { ElementSize::Bits8 };
-        if map.element != element || T::BITS16 && !map.signed || window.upscale != Upscale::None {
+        if map.element != element || T::BITS16 && !map.signed || window.upscale == Upscale::Zeros {
             return None;
         }
         // Every window must hold an element, or the pool has no result.
