@@ -1,12 +1,15 @@
-//! Any bytes as a compiled network: read, and where it is one, run on both engines, which agree.
+//! Any bytes as a compiled network: read, and where it is one, run on both engines, which agree. Where the needs of a driver
+//! show no problem, no access is refused.
 //!
 //! Version, length and checksum are made right, so that the fuzzer gets to what is behind them. A program that asks for
 //! much work or memory is left alone: the limits against those are the model's and have targets of their own.
 #![no_main]
 
+use ethosu_model::Cause;
 use libfuzzer_sys::fuzz_target;
 use npub::layout::{self, header};
-use npukit::{Engine, Network, draw};
+use npukit::driver::DriverNeeds;
+use npukit::{Engine, Network, RunError, draw};
 
 /// Multiply-accumulates, elements and bytes of one run.
 const WORK: u64 = 1 << 20;
@@ -39,6 +42,8 @@ fuzz_target!(|data: &[u8]| {
             return;
         }
     };
+    let needs = DriverNeeds::of_blob(&parsed).expect("a network says what it is for, and has commands");
+    needs.routings(None, None);
     if network.program().work() > WORK || network.inputs().iter().any(|input| input.bytes() as u64 > BYTES) {
         return;
     }
@@ -46,7 +51,12 @@ fuzz_target!(|data: &[u8]| {
     let results = Engine::ALL.map(|engine| {
         let mut session = network.session_on(engine);
         session.scramble(7);
-        sequence.iter().map(|inputs| session.run(inputs).map_err(|error| error.to_string())).collect::<Vec<_>>()
+        let end = |error: RunError| {
+            let refused = matches!(&error, RunError::Stop(stop) if matches!(stop.cause, Cause::Bus { .. }));
+            assert!(!refused || !needs.problems.is_empty(), "{error}, but nothing is said against it");
+            error.to_string()
+        };
+        sequence.iter().map(|inputs| session.run(inputs).map_err(end)).collect::<Vec<_>>()
     });
     assert_eq!(results[0], results[1], "the engines agree");
 });

@@ -22,6 +22,7 @@
 pub mod clock;
 pub mod device;
 pub mod fast;
+mod footprint;
 mod front;
 mod map;
 mod memory;
@@ -35,6 +36,7 @@ mod stop;
 mod table;
 pub mod weights;
 
+pub use footprint::RegionUse;
 pub use map::{Axes, Extent, FeatureMap, Flip, Volume};
 pub use memory::{BusFault, Memory, REGIONS, Side};
 pub use operation::Operation;

@@ -17,9 +17,10 @@
 //! * [`Network`] is a compiled network, [`Session`] the memory it runs in; an [`Engine`] does the work.
 //! * [`verify`] compares with the reference interpreters; [`draw`] makes the inputs, [`mod@batch`] reads the user's.
 //! * [`defects`] knows the operators that Vela compiles wrong.
-//! * [`MemoryBill`] says what a blob takes on the device, [`emit`] writes it as C or Rust source.
+//! * [`MemoryBill`] says what a blob takes on the device, [`mod@driver`] what a driver has to be set up with; [`emit`] writes it
+//!   as C or Rust source.
 //!
-//! The parts are crates of their own: [`npub`], [`ethosu_isa`], [`ethosu_model`] and [`npukit_vela`].
+//! The parts are crates of their own: [`npub`], [`ethosu_isa`], [`ethosu_model`], [`ethosu_driver`] and [`npukit_vela`].
 //!
 //! # Features
 //! * `cli` (default): the program `npukit`. A library user leaves it out.
@@ -32,6 +33,7 @@ pub mod classify;
 pub mod compare;
 pub mod defects;
 pub mod draw;
+pub mod driver;
 mod dtype;
 pub mod emit;
 mod engine;

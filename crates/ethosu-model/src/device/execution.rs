@@ -8,9 +8,9 @@ use ethosu_isa::registers::{Channel, REGIONS};
 use ethosu_isa::{Accelerator, Command, Decoder, Product};
 use thiserror::Error;
 
-use super::footprint::{Access, accesses};
 use super::memory::SystemMemory;
 use crate::fast::{Plan, Workspace};
+use crate::footprint::{Access, accesses};
 use crate::memory::Memory;
 use crate::program::{Limits, Program};
 use crate::reference;

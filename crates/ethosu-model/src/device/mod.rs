@@ -5,7 +5,6 @@
 //! monitor what a job costs.
 
 mod execution;
-mod footprint;
 mod injection;
 mod memory;
 mod npu;

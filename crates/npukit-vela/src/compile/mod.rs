@@ -35,7 +35,7 @@ use crate::toolchain::Vela;
 
 pub use crate::distil::IoMode;
 pub use error::CompileError;
-pub use options::{BuildOptions, Configuration, Optimise, OutputFormat};
+pub use options::{BuildOptions, Configuration, Optimise, OutputFormat, default_names};
 pub use prepare::{Prepared, prepare};
 pub use summary::Summary;
 

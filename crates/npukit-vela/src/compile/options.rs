@@ -135,9 +135,9 @@ pub struct Configuration {
     pub vela_version: String,
 }
 
-/// The names Vela 5.2.0 takes when it is given none (`architecture_features.py`). U55 chips keep constants in flash, behind
-/// the port that can't write; U65 and U85 chips have DRAM behind it.
-fn defaults(product: Product) -> (&'static str, &'static str) {
+/// The system configuration and the memory mode that Vela 5.2.0 takes when it is given none (`architecture_features.py`). U55
+/// chips keep constants in flash, behind the port that can't write; U65 and U85 chips have DRAM behind it.
+pub fn default_names(product: Product) -> (&'static str, &'static str) {
     match product {
         Product::U55 => ("Ethos_U55_High_End_Embedded", "Shared_Sram"),
         Product::U65 => ("Ethos_U65_Client_Server", "Dedicated_Sram_384KB"),
@@ -161,7 +161,7 @@ impl BuildOptions {
             }
             None => vela.configurations()?,
         };
-        let (system, memory) = defaults(self.accelerator.product());
+        let (system, memory) = default_names(self.accelerator.product());
         let choose = |kind, asked: Option<&str>, default: &str, known: Vec<&str>| {
             let owned = || known.iter().map(|&name| name.to_owned()).collect();
             match asked {

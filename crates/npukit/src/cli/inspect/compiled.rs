@@ -6,10 +6,12 @@ use std::path::Path;
 use ethosu_isa::Payload;
 use npub::Blob;
 use npukit::MemoryBill;
+use npukit::driver::{DriverNeeds, DriverNeedsError};
 use npukit_vela::distil::{self, DistilError};
-use npukit_vela::tflite::{Model, is_ethos_u};
+use npukit_vela::tflite::{Model, Operator, is_ethos_u};
 use serde::Serialize;
 
+use super::driver::{Choice, Known};
 use super::tflite::Tensor;
 use crate::cli::describe::{self, grouped};
 use crate::cli::failure::{Failure, Outcome};
@@ -41,6 +43,8 @@ struct Program {
     constant_bytes: usize,
     /// Bytes of fast scratch memory, where the framing says.
     staging_bytes: Option<u64>,
+    /// What a driver has to be set up with for it.
+    driver: Known,
 }
 
 #[derive(Serialize)]
@@ -50,7 +54,7 @@ struct CpuOperator {
     name: String,
 }
 
-pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>) -> Outcome<Report> {
+pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>, choice: Choice) -> Outcome<Report> {
     let graph = model.main();
     let (mut programs, mut cpu_operators) = (Vec::new(), Vec::new());
     for operator in &graph.operators {
@@ -85,6 +89,7 @@ pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>) -> Outcome<Re
             command_bytes: payload.stream().len(),
             constant_bytes: data(1).len(),
             staging_bytes: payload.metadata().map(|metadata| metadata.staging_bytes),
+            driver: choice.settings(path, needs(model, operator, &payload, data(1).len()))?,
         });
     }
     let (memory, obstacle) = match memory(bytes) {
@@ -103,6 +108,26 @@ pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>) -> Outcome<Re
         memory,
         obstacle,
     })
+}
+
+/// What a driver needs for one operator. Its inputs are the payload, the constants, scratch and fast scratch.
+fn needs(
+    model: &Model<'_>,
+    operator: &Operator<'_>,
+    payload: &Payload<'_>,
+    constants: usize,
+) -> Result<DriverNeeds, DriverNeedsError> {
+    let tensor = |input: usize| operator.inputs.get(input).copied().flatten();
+    let bytes = |input: usize| {
+        let tensor = tensor(input).and_then(|tensor| model.main().tensors[tensor].bytes());
+        tensor.map_or(0, |bytes| bytes as u64)
+    };
+    let (scratch, fast) = (bytes(2), bytes(3));
+    // Where there is only one scratch memory, Vela names its tensor twice; its older core, which notes its version, has a second
+    // tensor of the same size.
+    let is_older_core = model.metadata.iter().any(|note| note.name == "vela_version");
+    let shared = tensor(2) == tensor(3) || is_older_core && scratch == fast;
+    DriverNeeds::of_payload(payload, constants as u64, scratch, (!shared).then_some(fast))
 }
 
 /// What the file takes once it is an `.npub`.
@@ -135,6 +160,7 @@ impl fmt::Display for Report {
                 grouped(program.command_bytes as u64),
                 grouped(program.constant_bytes as u64)
             )?;
+            program.driver.fmt(f)?;
         }
         if let Some(memory) = &self.memory {
             writeln!(f, "{}", heading("memory, as an .npub"))?;

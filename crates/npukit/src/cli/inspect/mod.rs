@@ -1,6 +1,7 @@
 //! `npukit inspect`: what is in a file.
 
 mod compiled;
+mod driver;
 mod npub;
 mod tflite;
 
@@ -13,12 +14,14 @@ use npukit_vip::nbg::Nbg;
 use super::failure::{Failure, Outcome};
 use super::report::Answer;
 
-/// Show what is in an .npub, a .tflite (before or after Vela) or a VIP's .nb: tensors, operators, memory
+/// Show what is in an .npub, a .tflite (before or after Vela) or a VIP's .nb: tensors, operators, memory, driver settings
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// The file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
+    #[command(flatten)]
+    driver: driver::Options,
 }
 
 /// Kinds of files, by how they begin.
@@ -46,22 +49,27 @@ impl Kind {
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let path = &arguments.file;
+    let choice = arguments.driver.choice()?;
     let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
     match Kind::of(&bytes) {
-        Some(Kind::Npub) => Ok(Answer::yes(npub::report(path, &bytes)?)),
+        Some(Kind::Npub) => Ok(Answer::yes(npub::report(path, &bytes, choice)?)),
         Some(Kind::Tflite) => {
             let model =
                 npukit_vela::tflite::Model::parse(&bytes).map_err(|error| Failure::tflite(path, &error))?;
             if model.is_compiled() {
-                Ok(Answer::yes(compiled::report(path, &bytes, &model)?))
+                Ok(Answer::yes(compiled::report(path, &bytes, &model, choice)?))
             } else {
+                arguments.driver.only_for_compiled(path)?;
                 Ok(Answer::yes(tflite::report(path, &bytes, &model)))
             }
         }
-        Some(Kind::Nbg) => match Nbg::parse(&bytes) {
-            Ok(nbg) => Ok(Answer::yes(nbg)),
-            Err(error) => Err(Failure::of_file("damaged_nb", path, error)),
-        },
+        Some(Kind::Nbg) => {
+            arguments.driver.only_for_compiled(path)?;
+            match Nbg::parse(&bytes) {
+                Ok(nbg) => Ok(Answer::yes(nbg)),
+                Err(error) => Err(Failure::of_file("damaged_nb", path, error)),
+            }
+        }
         None => {
             let start: Vec<String> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
             let found = if start.is_empty() {

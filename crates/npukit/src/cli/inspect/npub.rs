@@ -7,9 +7,11 @@ use std::path::Path;
 use ethosu_isa::Decoder;
 use npub::{Arena, Blob};
 use npukit::MemoryBill;
+use npukit::driver::DriverNeeds;
 use npukit::tensor::{self, TensorSpec};
 use serde::Serialize;
 
+use super::driver::{Choice, Known};
 use crate::cli::describe;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::report::{caution, heading, table};
@@ -26,6 +28,8 @@ pub(super) struct Report {
     memory: MemoryBill,
     /// Operations of the command stream, by name; `None` where it can't be read.
     operations: Option<BTreeMap<&'static str, usize>>,
+    /// What a driver has to be set up with.
+    driver: Known,
     warnings: Vec<String>,
 }
 
@@ -60,7 +64,7 @@ struct Tensor {
     fed_from: Option<u32>,
 }
 
-pub(super) fn report(path: &Path, bytes: &[u8]) -> Outcome<Report> {
+pub(super) fn report(path: &Path, bytes: &[u8], choice: Choice) -> Outcome<Report> {
     let blob = Blob::parse(bytes).map_err(|error| Failure::network(path, error.into()))?;
     let header = blob.header();
     let regions = blob.regions().iter().enumerate().map(|(slot, region)| Region {
@@ -96,6 +100,7 @@ pub(super) fn report(path: &Path, bytes: &[u8]) -> Outcome<Report> {
         tensors: tensors.collect(),
         memory: MemoryBill::of(&blob),
         operations: operations(&blob),
+        driver: choice.settings(path, DriverNeeds::of_blob(&blob))?,
         warnings: warnings(&blob),
     })
 }
@@ -121,9 +126,6 @@ fn warnings(blob: &Blob<'_>) -> Vec<String> {
         for place in job.misaligned() {
             warnings.push(format!("{place}, even where the blob itself is aligned: the NPU won't take it"));
         }
-    }
-    if !blob.accel().is_known() {
-        warnings.push("it doesn't say which NPU it is for".to_owned());
     }
     if blob.tensors().is_none() {
         warnings.push("it has no tensor table: what its inputs and outputs are isn't known".to_owned());
@@ -180,6 +182,7 @@ impl fmt::Display for Report {
         f.write_str(&table(&rows, 2))?;
         writeln!(f, "{}", heading("memory"))?;
         f.write_str(&describe::bill(&self.memory))?;
+        self.driver.fmt(f)?;
         for warning in &self.warnings {
             writeln!(f, "{}: {warning}", caution("warning"))?;
         }

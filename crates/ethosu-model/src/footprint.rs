@@ -5,32 +5,106 @@ use std::ops::Range;
 use ethosu_isa::Layout;
 use ethosu_isa::registers::{Channel, REGIONS};
 
+use crate::Program;
 use crate::map::{BRICK, Extent, FeatureMap};
 use crate::operation::{Convolution, ConvolutionScale, Dma, Kernel, Operand, Operation, Target};
 
 /// Bytes of a channel's record in a scale stream (Vela 5.2.0, `ethos_u55_weight_encoder.cpp`).
 const SCALE_RECORD: usize = 10;
 
+/// What a program does with one region.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegionUse {
+    /// Whether an operation reads it.
+    pub reads: bool,
+    /// Whether an operation writes it.
+    pub writes: bool,
+    /// The bytes it must have: no access ends behind this many.
+    pub bytes: u64,
+    /// The bytes before its base that operations reach: 0 in any sane program.
+    pub before: u64,
+    /// Whether data decides which of its rows are accessed. `bytes` then goes by the largest index that the commands allow.
+    pub indexed: bool,
+}
+
+impl RegionUse {
+    /// Whether an operation touches it at all.
+    pub fn is_used(&self) -> bool {
+        self.reads || self.writes
+    }
+
+    fn add(&mut self, access: &Access) {
+        self.reads |= !access.writes();
+        self.writes |= access.writes();
+        self.indexed |= access.loose;
+        self.bytes = self.bytes.max(access.range.end.max(0).unsigned_abs());
+        self.before = self.before.max(access.range.start.min(0).unsigned_abs());
+    }
+}
+
+impl Program {
+    /// What the operations do with each region, whatever the data.
+    ///
+    /// ```
+    /// use ethosu_isa::{Accelerator, Command, DmaRegion, DmaStride, Product};
+    /// use ethosu_model::{Limits, Program};
+    ///
+    /// let side = |region| DmaRegion { region, internal: false, stride_mode: DmaStride::D1 };
+    /// let commands = [
+    ///     Command::Dma0SrcRegion(side(0)),
+    ///     Command::Dma0Src(32),
+    ///     Command::Dma0DstRegion(side(1)),
+    ///     Command::Dma0Dst(0),
+    ///     Command::Dma0Len(16),
+    ///     Command::DmaStart,
+    ///     Command::Stop { mask: 0xFFFF },
+    /// ];
+    /// let mut stream = Vec::new();
+    /// for command in commands {
+    ///     stream.extend(command.encode(Product::U55)?.iter().flat_map(u32::to_le_bytes));
+    /// }
+    /// let regions = Program::decode(&stream, Accelerator::U55_128, &Limits::default())?.regions();
+    /// assert_eq!((regions[0].reads, regions[0].writes, regions[0].bytes), (true, false, 48));
+    /// assert_eq!((regions[1].reads, regions[1].writes, regions[1].bytes), (false, true, 16));
+    /// assert!(!regions[2].is_used());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn regions(&self) -> [RegionUse; REGIONS] {
+        let mut regions = [RegionUse::default(); REGIONS];
+        for access in self.steps().iter().flat_map(|step| accesses(&step.operation)) {
+            if let Some(region) = regions.get_mut(usize::from(access.region)) {
+                region.add(&access);
+            }
+        }
+        regions
+    }
+}
+
 /// A stretch of a region that an operation reads or writes. For a map with strides it's the whole from its first byte to its
 /// last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Access {
-    pub(super) region: u8,
+pub(crate) struct Access {
+    pub(crate) region: u8,
     /// Offsets from the region's base. They may be negative.
-    pub(super) range: Range<i64>,
-    pub(super) channel: Channel,
+    pub(crate) range: Range<i64>,
+    pub(crate) channel: Channel,
     /// Set where data decides which part of it is touched: the rows of an indexed transfer.
-    pub(super) loose: bool,
+    pub(crate) loose: bool,
 }
 
 impl Access {
-    pub(super) fn writes(&self) -> bool {
+    fn new(region: u8, range: Range<i64>, channel: Channel) -> Access {
+        Access { region, range, channel, loose: false }
+    }
+
+    pub(crate) fn writes(&self) -> bool {
         matches!(self.channel, Channel::Ofm | Channel::TransferWrite)
     }
 }
 
 /// Everything an operation touches, in the order in which it's looked at.
-pub(super) fn accesses(operation: &Operation) -> Vec<Access> {
+pub(crate) fn accesses(operation: &Operation) -> Vec<Access> {
     let mut accesses = Vec::new();
     let mut ifm = |map: &FeatureMap, extent| accesses.push(self::map(map, extent, Channel::Ifm));
     match operation {
@@ -62,7 +136,7 @@ fn convolution(convolution: &Convolution, accesses: &mut Vec<Access>) {
         Kernel::Streams { region, streams, .. } => {
             for stream in streams {
                 let range = bytes(stream.base, stream.length.into());
-                accesses.push(Access { region: *region, range, channel: Channel::Weights, loose: false });
+                accesses.push(Access::new(*region, range, Channel::Weights));
             }
         }
         Kernel::Map(weights) => {
@@ -74,7 +148,7 @@ fn convolution(convolution: &Convolution, accesses: &mut Vec<Access>) {
     if let ConvolutionScale::PerChannel { region, streams, .. } = &convolution.scale {
         for stream in streams {
             let range = bytes(stream.base, (stream.channels * SCALE_RECORD) as u64);
-            accesses.push(Access { region: *region, range, channel: Channel::Scales, loose: false });
+            accesses.push(Access::new(*region, range, Channel::Scales));
         }
     }
 }
@@ -97,12 +171,7 @@ fn dma(dma: &Dma, accesses: &mut Vec<Access>) {
         let plane = (rows + 1) * 4;
         let last = start + planes * (plane + indexed.skip);
         let range = start.min(last)..start.max(last) + plane;
-        accesses.push(Access {
-            region: indexed.region,
-            range,
-            channel: Channel::TransferIndex,
-            loose: false,
-        });
+        accesses.push(Access::new(indexed.region, range, Channel::TransferIndex));
     }
     accesses.push(Access {
         region: dma.source_region,
@@ -127,7 +196,7 @@ fn bytes(start: u64, length: u64) -> Range<i64> {
 }
 
 fn map(map: &FeatureMap, extent: Extent, channel: Channel) -> Access {
-    Access { region: map.region, range: hull(map, extent), channel, loose: false }
+    Access::new(map.region, hull(map, extent), channel)
 }
 
 /// From the lowest byte of a map to the highest. Within a tile an address is linear in each coordinate, but for the channels
