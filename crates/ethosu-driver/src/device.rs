@@ -128,8 +128,12 @@ impl<B: Bus, T: Target, H: Hooks> Device<B, T, H> {
     }
 
     fn identify(&self) -> Result<HardwareInfo, InitError> {
-        // During a reset, such as that of power-up, everything but STATUS reads as zero.
-        self.reset_end()?;
+        // During a reset, such as that of power-up, everything but STATUS reads as zero. One that doesn't end, perhaps because the
+        // last owner's went wrong, is begun anew.
+        if self.reset_end().is_err() {
+            self.bus.write(registers::RESET, self.config.protection.word());
+            self.reset_end()?;
+        }
         let configuration = Configuration(self.bus.read(registers::CONFIG));
         let identity = Identity(self.bus.read(registers::ID));
         let accelerator = Accelerator::from_config_word(configuration.0).map_err(InitError::NoNpu)?;

@@ -44,6 +44,18 @@ pub enum Refusal {
         /// The region.
         region: u8,
     },
+    /// The job reaches further from a region's base than the model holds.
+    #[error(
+        "the job reaches {bytes:#x} bytes from the base of region {region}, and {limit:#x} at most are held for it"
+    )]
+    Reach {
+        /// The region.
+        region: u8,
+        /// How far.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The job reaches memory before a region's base.
     #[error("the job reaches memory {before} bytes before the base of region {region}")]
     BeforeRegion {
@@ -74,6 +86,21 @@ pub(super) enum FaultKind {
     Parse,
     WeightDecoder,
     Ecc,
+}
+
+/// What a job may ask for before the model refuses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JobLimits {
+    pub(super) stream: Limits,
+    /// Bytes from a base pointer to the end of the memory that is accessed through it.
+    pub(super) reach: u64,
+}
+
+impl Default for JobLimits {
+    /// Far more than a chip with an Ethos-U has.
+    fn default() -> Self {
+        Self { stream: Limits::default(), reach: 1 << 30 }
+    }
 }
 
 /// A job as the registers describe it.
@@ -176,9 +203,13 @@ impl Stretch {
 
 impl Execution {
     /// Reads the command stream and decodes it.
-    pub(super) fn new(registers: &JobRegisters, memory: &dyn SystemMemory) -> Result<Self, Outcome> {
+    pub(super) fn new(
+        registers: &JobRegisters,
+        memory: &dyn SystemMemory,
+        limits: &JobLimits,
+    ) -> Result<Self, Outcome> {
         let stream = fetch(registers, memory)?;
-        let (program, end) = decode(&stream, registers.accelerator)?;
+        let (program, end) = decode(&stream, registers.accelerator, &limits.stream)?;
         let accesses: Vec<Vec<Access>> =
             program.steps().iter().map(|step| accesses(&step.operation)).collect();
         let mut execution = Self {
@@ -192,8 +223,9 @@ impl Execution {
             memory: Memory::new(),
             plan: None,
         };
-        execution.check_places().map_err(|refusal| Outcome::Refused { refusal, offset: 0 })?;
-        execution.group(memory);
+        let refused = |refusal| Outcome::Refused { refusal, offset: 0 };
+        execution.check_places().map_err(refused)?;
+        execution.group(memory, limits.reach).map_err(refused)?;
         execution.bind();
         execution.stretches = execution.stretches(execution.accesses.len());
         Ok(execution)
@@ -260,7 +292,7 @@ impl Execution {
 
     /// Finds out which regions there are, and how large. An operation that touches what isn't there won't run, so it doesn't
     /// count.
-    fn group(&mut self, memory: &dyn SystemMemory) {
+    fn group(&mut self, memory: &dyn SystemMemory, limit: u64) -> Result<(), Refusal> {
         for region in 0..REGIONS as u8 {
             if self.accesses.iter().flatten().any(|access| access.region == region) {
                 let base = self.registers.basep[usize::from(region)];
@@ -282,7 +314,11 @@ impl Execution {
             let touched =
                 || self.accesses.iter().flatten().filter(|access| group.regions.contains(&access.region));
             let reached = touched().filter(|access| there(group.base, access)).map(|access| access.range.end);
-            group.bytes = reached.max().unwrap_or(0) as usize;
+            let bytes = reached.max().unwrap_or(0).max(0).unsigned_abs();
+            if bytes > limit {
+                return Err(Refusal::Reach { region: group.regions[0], bytes, limit });
+            }
+            group.bytes = bytes as usize;
             // The planner decodes weights and tables ahead where nothing writes them.
             let decides = |access: &Access| {
                 matches!(access.channel, Channel::Weights | Channel::Scales | Channel::TransferRead)
@@ -291,6 +327,7 @@ impl Execution {
                 group.constant = Some(vec![0; group.bytes].into());
             }
         }
+        Ok(())
     }
 
     /// Gives the model its regions.
@@ -460,8 +497,12 @@ fn fetch(registers: &JobRegisters, memory: &dyn SystemMemory) -> Result<Vec<u8>,
 }
 
 /// The program and its end: where a stream goes wrong, the operations before that run all the same.
-fn decode(stream: &[u8], accelerator: Accelerator) -> Result<(Program, (u32, Option<FaultKind>)), Outcome> {
-    let decode = |stream: &[u8]| Program::decode(stream, accelerator, &Limits::default());
+fn decode(
+    stream: &[u8],
+    accelerator: Accelerator,
+    limits: &Limits,
+) -> Result<(Program, (u32, Option<FaultKind>)), Outcome> {
+    let decode = |stream: &[u8]| Program::decode(stream, accelerator, limits);
     match decode(stream) {
         Ok(program) => Ok((program, (stop_offset(stream, accelerator), None))),
         Err(stop) if matches!(stop.cause, Cause::Decode(_) | Cause::Endless) => {

@@ -3,10 +3,11 @@
 use ethosu_isa::registers::{self, Channel, Protection, REGIONS, Status, command};
 use ethosu_isa::{Accelerator, Command, Decoder, Product};
 
-use super::execution::{Ending, Execution, FaultKind, JobRegisters, Outcome, Refusal, Sabotage};
+use super::execution::{Ending, Execution, FaultKind, JobLimits, JobRegisters, Outcome, Refusal, Sabotage};
 use super::injection::Injection;
 use super::memory::SystemMemory;
 use super::pmu::{Activity, JobView, Monitor, NoClock};
+use crate::Limits;
 use crate::fast::Workspace;
 
 /// When a job that was started runs.
@@ -100,6 +101,7 @@ pub struct Npu<M> {
     execution: Option<Box<Execution>>,
     workspace: Workspace,
     activity: Box<dyn Activity + Send>,
+    limits: JobLimits,
     jobs: u64,
 }
 
@@ -123,6 +125,7 @@ impl<M: SystemMemory> Npu<M> {
             execution: None,
             workspace: Workspace::default(),
             activity: Box::new(NoClock),
+            limits: JobLimits::default(),
             jobs: 0,
         }
     }
@@ -155,6 +158,13 @@ impl<M: SystemMemory> Npu<M> {
     /// Sets what the performance monitor counts by.
     pub fn set_activity(&mut self, activity: impl Activity + Send + 'static) {
         self.activity = Box::new(activity);
+    }
+
+    /// Sets what a job may ask for before it is refused: what its commands do, and how many bytes from a region's base it may
+    /// reach, which is also the memory that the model takes for the region. By default [`Limits::default`] and 1 GiB.
+    pub fn set_limits(&mut self, limits: Limits, reach: u64) {
+        self.limits = JobLimits { stream: limits, reach };
+        self.execution = None;
     }
 
     /// Makes a fault happen. Faults of one kind happen in the order in which they were injected.
@@ -389,7 +399,9 @@ impl<M: SystemMemory> Npu<M> {
         let registers = self.job_registers();
         let sabotage = self.sabotage();
         let known = self.execution.take().filter(|known| known.is(&registers, &self.memory));
-        let outcome = match known.map_or_else(|| Execution::new(&registers, &self.memory).map(Box::new), Ok) {
+        let outcome = match known
+            .map_or_else(|| Execution::new(&registers, &self.memory, &self.limits).map(Box::new), Ok)
+        {
             Ok(mut execution) => {
                 let outcome = execution.run(&mut self.memory, &sabotage, &mut self.workspace);
                 self.execution = Some(execution);

@@ -65,6 +65,40 @@ fn reading_and_writing() {
     }
 }
 
+/// A small offset from a base far away is the same memory as a large one from a base at zero, but the model holds what lies between.
+#[test]
+fn what_a_job_may_reach_has_a_limit() {
+    let side = |region| DmaRegion { region, internal: false, stride_mode: DmaStride::D1 };
+    let stream = bytes(
+        &[
+            Command::Dma0SrcRegion(side(0)),
+            Command::Dma0Src(0),
+            Command::Dma0DstRegion(side(1)),
+            Command::Dma0Dst(SRAM),
+            Command::Dma0Len(16),
+            Command::DmaStart,
+            Command::Stop { mask: 0 },
+        ],
+        Product::U55,
+    );
+    let mut npu = npu(Accelerator::U55_64, &stream);
+    npu.set_limits(crate::Limits::default(), 1 << 20);
+    npu.write(registers::BASEP + 8, 0);
+    npu.write(registers::CMD, command::RUN);
+    assert!(npu.is_running(), "it isn't known how it ends");
+    let limit = 1 << 20;
+    assert_eq!(npu.refusal(), Some(&Refusal::Reach { region: 1, bytes: SRAM + 16, limit }));
+
+    // The limit of what commands ask for is the caller's as well.
+    npu.write(registers::RESET, 0);
+    npu.read(registers::STATUS);
+    npu.set_limits(crate::Limits { work: 1, map_elements: 1 }, 1 << 20);
+    npu.write(registers::QBASE, FLASH as u32);
+    npu.write(registers::QSIZE, stream.len() as u32);
+    npu.write(registers::CMD, command::RUN);
+    assert!(matches!(npu.refusal(), Some(Refusal::Stop(stop)) if stop.to_string().contains("limit of 1")));
+}
+
 #[test]
 fn during_a_reset_only_the_status_can_be_read() {
     let mut npu = npu(Accelerator::U65_256, &[]);
