@@ -1,14 +1,16 @@
 //! Any bytes as a compiled network: read, and where it is one, run on both engines, which agree. Where the needs of a driver
-//! show no problem, no access is refused.
+//! show no problem, no access is refused. The clocks tell something or say why not.
 //!
 //! Version, length and checksum are made right, so that the fuzzer gets to what is behind them. A program that asks for
 //! much work or memory is left alone: the limits against those are the model's and have targets of their own.
 #![no_main]
 
 use ethosu_model::Cause;
+use ethosu_model::clock::System;
 use libfuzzer_sys::fuzz_target;
 use npub::layout::{self, header};
 use npukit::driver::DriverNeeds;
+use npukit::profile::{Clock, Profile};
 use npukit::{Engine, Network, RunError, draw};
 
 /// Multiply-accumulates, elements and bytes of one run.
@@ -46,6 +48,12 @@ fuzz_target!(|data: &[u8]| {
     needs.routings(None, None);
     if network.program().work() > WORK || network.inputs().iter().any(|input| input.bytes() as u64 > BYTES) {
         return;
+    }
+    for clock in Clock::ALL {
+        let system = System::usual(network.accelerator());
+        if let Ok(profile) = Profile::new(network.program(), &system, clock, None) {
+            assert!(profile.milliseconds.is_finite() && !profile.trace("any").is_null());
+        }
     }
     let sequence = draw::inputs(network.inputs(), 2, 1);
     let results = Engine::ALL.map(|engine| {

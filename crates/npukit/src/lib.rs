@@ -17,6 +17,7 @@
 //! * [`Network`] is a compiled network, [`Session`] the memory it runs in; an [`Engine`] does the work.
 //! * [`verify`] compares with the reference interpreters; [`draw`] makes the inputs, [`mod@batch`] reads the user's.
 //! * [`defects`] knows the operators that Vela compiles wrong.
+//! * [`profile`] says how long an inference takes and where the time goes; [`clock`] is the system around the NPU.
 //! * [`MemoryBill`] says what a blob takes on the device, [`mod@driver`] what a driver has to be set up with; [`emit`] writes it
 //!   as C or Rust source.
 //!
@@ -30,6 +31,7 @@ pub mod batch;
 pub mod bench;
 mod bill;
 pub mod classify;
+pub mod clock;
 pub mod compare;
 pub mod defects;
 pub mod draw;
@@ -38,6 +40,7 @@ mod dtype;
 pub mod emit;
 mod engine;
 mod network;
+pub mod profile;
 mod session;
 pub mod splitmix;
 pub mod tensor;

@@ -16,6 +16,7 @@
 //! ```
 
 mod cpu;
+mod database;
 mod error;
 mod options;
 mod prepare;
@@ -34,6 +35,7 @@ use crate::tflite::Model;
 use crate::toolchain::Vela;
 
 pub use crate::distil::IoMode;
+pub use database::{DEBUG_DATABASE_ARGUMENT, DebugDatabase, DebugLayer};
 pub use error::CompileError;
 pub use options::{BuildOptions, Configuration, Optimise, OutputFormat, default_names};
 pub use prepare::{Prepared, prepare};

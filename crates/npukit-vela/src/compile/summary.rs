@@ -32,7 +32,7 @@ impl Summary {
 }
 
 /// The fields of a line of comma-separated values, with quotes where a field has a comma.
-fn fields(line: &str) -> Vec<String> {
+pub(super) fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;
     for character in line.chars() {

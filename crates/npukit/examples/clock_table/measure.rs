@@ -2,17 +2,15 @@
 //!
 //! The example `clock_table` prints it, the test `clock` checks it.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use ethosu_isa::{Accelerator, Product};
-use ethosu_model::clock::{
-    Beats, Memory, MemoryMode, Port, PortBeats, Report, System, estimate, estimate_layers, simulate,
-};
+use ethosu_model::clock::{Beats, Port, PortBeats, Report, System, estimate, estimate_layers, simulate};
 use ethosu_model::{Limits, Program};
-use npukit_vela::compile::{BuildOptions, Compiled, compile};
+use npukit::clock;
+use npukit_vela::compile::{BuildOptions, Compiled, DEBUG_DATABASE_ARGUMENT, DebugDatabase, compile};
 use npukit_vela::distil::{self, IoMode};
-use npukit_vela::ini::{self, VelaIni};
+use npukit_vela::ini::VelaIni;
 use npukit_vela::progress::Silent;
 use npukit_vela::toolchain::Vela;
 
@@ -85,17 +83,15 @@ pub fn estimated(
     setup: Setup,
 ) -> Result<Estimated, Failure> {
     let mut options = options(accelerator, setup);
-    options.vela_arguments.push("--enable-debug-db".to_owned());
+    options.vela_arguments.push(DEBUG_DATABASE_ARGUMENT.to_owned());
     let compiled = compile(vela, &std::fs::read(network)?, &options, &mut Silent)?;
     let total = compiled.summary.as_ref().and_then(|summary| summary.number("cycles_total"));
     let total = total.ok_or("Vela left no total")? as u64;
     let (program, system) = (program(&compiled)?, system(&vela.configurations()?, setup)?);
-    let database = Database::of(&compiled).ok_or("Vela left no debug database")?;
-    let layers = database.layers();
-    let layered = estimate_layers(&program, &system, |offset| layers.get(&offset).copied())?;
-    let cycles = database.cycles();
+    let database = DebugDatabase::of(&compiled).ok_or("Vela left no debug database")?;
+    let layered = estimate_layers(&program, &system, |offset| database.layer_number(offset))?;
     let exact = |cost: &&ethosu_model::clock::Cost| {
-        layers.get(&cost.offset).and_then(|layer| cycles.get(layer)) == Some(&cost.cycles)
+        database.layer_at(cost.offset).is_some_and(|layer| layer.cycles == cost.cycles)
     };
     Ok(Estimated {
         vela: total,
@@ -120,77 +116,7 @@ fn program(compiled: &Compiled) -> Result<Program, Failure> {
 
 /// The clock's system for names of a configuration file.
 fn system(file: &VelaIni, setup: Setup) -> Result<System, Failure> {
-    let system = file.system_config(setup.system_config)?;
-    let mode = file.memory_mode(setup.memory_mode)?;
-    let memory = |port: &ini::Port| Memory {
-        clock_scale: port.clock_scale,
-        ports: port.ports_used,
-        burst_bytes: port.burst_bytes,
-        read_latency: port.read_latency_cycles,
-        write_latency: port.write_latency_cycles,
-        max_reads: port.maximum_reads.unwrap_or(1),
-        max_writes: port.maximum_writes.unwrap_or(1),
-    };
-    let port = |area: &str| if area.eq_ignore_ascii_case("axi1") { Port::Axi1 } else { Port::Axi0 };
-    let mode =
-        MemoryMode { constants: port(&mode.constants), arena: port(&mode.arena), cache: port(&mode.cache) };
-    if system.core_clock_hz <= 1.0 {
-        // A Vela that the user named only gives the names of its configurations.
-        return Err("the figures of the configuration aren't known; leave NPUKIT_VELA unset".into());
-    }
-    Ok(System::new(system.core_clock_hz, memory(&system.axi0), memory(&system.axi1), mode))
-}
-
-/// Vela's debug database: tables of comma-separated values in an XML file.
-struct Database {
-    text: String,
-}
-
-impl Database {
-    fn of(compiled: &Compiled) -> Option<Self> {
-        let (_, bytes) = compiled.extra_files.iter().find(|(name, _)| name.ends_with("_debug.xml"))?;
-        Some(Self { text: String::from_utf8_lossy(bytes).into_owned() })
-    }
-
-    /// Two columns of a table, as numbers.
-    fn columns(&self, table: &str, key: &str, value: &str) -> Vec<(u64, u64)> {
-        let begin = format!("<table name=\"{table}\">");
-        let Some((_, rest)) = self.text.split_once(&begin) else { return Vec::new() };
-        let Some((_, rest)) = rest.split_once("<![CDATA[") else { return Vec::new() };
-        let mut lines = rest.split("]]>").next().unwrap_or_default().trim().lines().map(fields);
-        let Some(names) = lines.next() else { return Vec::new() };
-        let place = |name: &str| names.iter().position(|known| known == name);
-        let (Some(key), Some(value)) = (place(key), place(value)) else { return Vec::new() };
-        let number = |line: &[String], place: usize| line.get(place)?.parse().ok();
-        lines.filter_map(|line| Some((number(&line, key)?, number(&line, value)?))).collect()
-    }
-
-    /// The layer of each operation, by its offset in the command stream.
-    fn layers(&self) -> HashMap<usize, u32> {
-        let rows = self.columns("queue", "offset", "scheduled_id").into_iter();
-        rows.map(|(offset, layer)| (offset as usize, layer as u32)).collect()
-    }
-
-    /// Vela's cycles of each layer.
-    fn cycles(&self) -> HashMap<u32, u64> {
-        let rows = self.columns("perf", "id", "op_cycles").into_iter();
-        rows.map(|(layer, cycles)| (layer as u32, cycles)).collect()
-    }
-}
-
-/// The fields of a line; those with commas are quoted.
-fn fields(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    for character in line.chars() {
-        match (character, fields.last_mut()) {
-            ('"', _) => quoted = !quoted,
-            (',', _) if !quoted => fields.push(String::new()),
-            (other, Some(field)) => field.push(other),
-            (_, None) => {}
-        }
-    }
-    fields
+    Ok(clock::system(file, setup.system_config, setup.memory_mode)?)
 }
 
 /// What Arm's simulator counted while it ran kws_micronet_m.

@@ -169,9 +169,42 @@ impl Options {
         options
     }
 
+    /// The system configuration that was named.
+    pub(super) fn system_config(&self) -> Option<&str> {
+        self.system_config.as_deref()
+    }
+
+    /// The memory mode that was named.
+    pub(super) fn memory_mode(&self) -> Option<&str> {
+        self.memory_mode.as_deref()
+    }
+
+    /// The configuration file that was named.
+    pub(super) fn vela_config(&self) -> Option<&Path> {
+        self.vela_config.as_deref()
+    }
+
+    /// Whether neither a system configuration, a memory mode nor a file with others was named.
+    pub(super) fn names_nothing(&self) -> bool {
+        self.system_config.is_none() && self.memory_mode.is_none() && self.vela_config.is_none()
+    }
+
     /// Compiles and packs.
     pub(super) fn build(&self, vela: &Vela, source: &Source, progress: &mut dyn Progress) -> Outcome<Built> {
-        build(vela, &source.bytes, &self.build_options(), progress).map_err(|error| {
+        self.build_with(vela, source, &[], progress)
+    }
+
+    /// The same with more arguments for Vela.
+    pub(super) fn build_with(
+        &self,
+        vela: &Vela,
+        source: &Source,
+        arguments: &[&str],
+        progress: &mut dyn Progress,
+    ) -> Outcome<Built> {
+        let mut options = self.build_options();
+        options.vela_arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        build(vela, &source.bytes, &options, progress).map_err(|error| {
             let failure = Failure::compile(&source.path, error).with("accel", self.accel.name());
             let own = [
                 (self.vela_config.is_some(), "--vela-config"),

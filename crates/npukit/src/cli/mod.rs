@@ -9,6 +9,7 @@ mod destination;
 mod disasm;
 mod failure;
 mod inspect;
+mod profile;
 mod progress;
 mod report;
 mod run;
@@ -54,6 +55,7 @@ enum Command {
     Inspect(inspect::Arguments),
     Disasm(disasm::Arguments),
     Bench(bench::Arguments),
+    Profile(profile::Arguments),
     Admit(AdmitArgs),
     Tables(TablesArgs),
     Nbg(NbgArgs),
@@ -99,6 +101,7 @@ fn execute(line: &CommandLine) -> Outcome<Done> {
         Command::Inspect(arguments) => inspect::execute(arguments),
         Command::Disasm(arguments) => disasm::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
+        Command::Profile(arguments) => profile::execute(arguments),
         Command::Admit(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
         Command::Tables(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
         Command::Nbg(arguments) => return Ok(Done::Printed(arguments.run(line.json))),
