@@ -231,11 +231,12 @@ fn what_cannot_be_profiled() {
         builder.build().unwrap()
     };
     npukit.file("unknown.npub", &blob(Accel::default(), &[0xFFFF_0000]));
-    npukit.refused(
-        2,
-        &["profile", "unknown.npub"],
-        &["unknown.npub", "which accelerator", "Build it with npukit"],
-    );
+    npukit.refused(2, &["profile", "unknown.npub"], &["unknown.npub", "which accelerator", "--accel"]);
+    let told = npukit.json(0, &["profile", "unknown.npub", "--accel", "ethos-u65-512"]);
+    assert_eq!(told["accel"], "ethos-u65-512");
+    npukit.file("other.npub", &blob(Accel::u55(64), &[0xFFFF_0000]));
+    let other = ["profile", "other.npub", "--accel", "ethos-u55-32"];
+    npukit.refused(2, &other, &["other.npub", "ethos-u55-64", "not for ethos-u55-32"]);
     npukit.file("nonsense.npub", &blob(Accel::u55(64), &[0x1234_0AFF]));
     assert_eq!(npukit.json(2, &["profile", "nonsense.npub"])["error"]["kind"], "not_executable");
     // Nothing to do takes no time, and divides nothing by it.

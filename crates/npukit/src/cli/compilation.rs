@@ -22,9 +22,9 @@ use super::inspect::Kind;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Compilation")]
 pub(super) struct Options {
-    /// The NPU to compile for
-    #[arg(long, value_name = "NPU", default_value = "ethos-u55-256")]
-    accel: Accelerator,
+    /// The NPU to compile for [default: ethos-u55-256]
+    #[arg(long, value_name = "NPU")]
+    accel: Option<Accelerator>,
     /// Vela's system configuration [default: Vela's for the NPU]
     #[arg(long, value_name = "NAME")]
     system_config: Option<String>,
@@ -139,13 +139,13 @@ impl Options {
     /// Reads a network that will be compiled for this NPU, and looks at it before anything costs time.
     pub(super) fn source(&self, path: &Path) -> Outcome<Source> {
         let mut source = Source::read(path)?;
-        source.defects.retain(|defect| defect.family.is_on(self.accel.product()));
+        source.defects.retain(|defect| defect.family.is_on(self.accel().product()));
         Ok(source)
     }
 
     /// The options as the library takes them.
     fn build_options(&self) -> BuildOptions {
-        let mut options = BuildOptions::new(self.accel);
+        let mut options = BuildOptions::new(self.accel());
         options.system_config = self.system_config.clone();
         options.memory_mode = self.memory_mode.clone();
         options.vela_config = self.vela_config.clone();
@@ -167,6 +167,16 @@ impl Options {
             options.time_limit = Duration::from_secs(seconds);
         }
         options
+    }
+
+    /// The NPU to compile for.
+    fn accel(&self) -> Accelerator {
+        self.accel.unwrap_or(Accelerator::U55_256)
+    }
+
+    /// The NPU that was named.
+    pub(super) fn named_accel(&self) -> Option<Accelerator> {
+        self.accel
     }
 
     /// The system configuration that was named.
@@ -205,7 +215,7 @@ impl Options {
         let mut options = self.build_options();
         options.vela_arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
         build(vela, &source.bytes, &options, progress).map_err(|error| {
-            let failure = Failure::compile(&source.path, error).with("accel", self.accel.name());
+            let failure = Failure::compile(&source.path, error).with("accel", self.accel().name());
             let own = [
                 (self.vela_config.is_some(), "--vela-config"),
                 (!self.vela_arguments.is_empty(), "--vela-arg"),

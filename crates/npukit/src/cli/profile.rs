@@ -30,14 +30,15 @@ pub(super) struct Arguments {
     /// A compiled network, or a .tflite to compile first
     #[arg(value_name = "FILE.npub|MODEL.tflite", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    #[command(flatten)]
-    compilation: Options,
     /// Whose time: sim, what a real NPU would take, or compiler, what Vela would say
     #[arg(long, value_name = "CLOCK", default_value_t)]
     clock: Clock,
     /// Write a trace of one inference, for Perfetto or chrome://tracing
     #[arg(long, value_name = "OUT.json", value_hint = ValueHint::FilePath)]
     trace: Option<PathBuf>,
+    // Last, so that its heading isn't above the others.
+    #[command(flatten)]
+    compilation: Options,
 }
 
 #[derive(Serialize)]
@@ -109,19 +110,11 @@ fn apart(arguments: &Arguments, destination: &Destination) -> Outcome<()> {
 fn packed(arguments: &Arguments, bytes: &[u8]) -> Outcome<Subject> {
     let path = &arguments.file;
     let blob = Blob::parse(bytes).map_err(|error| Failure::network(path, error.into()))?;
-    let accelerator = match npukit::accelerator_of(&blob) {
-        Some(accelerator) => accelerator,
-        None if blob.accel().is_known() => {
-            return Err(Failure::network(path, NetworkError::NoSuchAccelerator { found: blob.accel() }));
-        }
-        None => {
-            return Err(Failure::network(path, NetworkError::UnknownAccelerator)
-                .advise("Build it with npukit, which writes that into the blob."));
-        }
-    };
+    let options = &arguments.compilation;
+    let accelerator =
+        accelerator(&blob, options.named_accel()).map_err(|error| Failure::network(path, error))?;
     let program = Program::decode(blob.command_stream().bytes(), accelerator, &Limits::default())
         .map_err(|error| Failure::network(path, error.into()))?;
-    let options = &arguments.compilation;
     let default = default_names(accelerator.product());
     let (system_config, memory_mode) =
         (options.system_config().unwrap_or(default.0), options.memory_mode().unwrap_or(default.1));
@@ -146,6 +139,19 @@ fn packed(arguments: &Arguments, bytes: &[u8]) -> Outcome<Subject> {
     };
     let names = (system_config.to_owned(), memory_mode.to_owned());
     Ok(Subject { program, system, names, database: None, vela_estimated_cycles: None })
+}
+
+/// What the blob is for, or where it doesn't say, what the user says.
+fn accelerator(blob: &Blob<'_>, named: Option<Accelerator>) -> Result<Accelerator, NetworkError> {
+    let found = blob.accel();
+    match (npukit::accelerator_of(blob), named) {
+        (Some(stated), Some(expected)) if stated != expected => {
+            Err(NetworkError::OtherAccelerator { found, expected })
+        }
+        (Some(stated), _) => Ok(stated),
+        (None, _) if found.is_known() => Err(NetworkError::NoSuchAccelerator { found }),
+        (None, named) => named.ok_or(NetworkError::UnknownAccelerator),
+    }
 }
 
 /// Refuses a memory mode that the blob can't have been compiled with.
