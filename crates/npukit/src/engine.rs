@@ -50,7 +50,7 @@ impl FromStr for Engine {
 /// An engine with what it needs to run one program again and again.
 #[derive(Clone, Debug)]
 pub(crate) enum Runner<'n> {
-    Fast { plan: &'n Plan, workspace: Workspace },
+    Fast { plan: &'n Plan, workspace: Box<Workspace> },
     Reference { program: &'n Program },
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use ethosu_isa::Accelerator;
-use ethosu_model::fast::{Plan, Workspace};
+use ethosu_model::fast::Plan;
 use ethosu_model::{Limits, Memory, Program, Stop};
 use npub::{Accel, Blob, DType, Place, Role, Storage, Tensor, TensorKind};
 
@@ -202,7 +202,7 @@ impl Network {
         let runner = match engine {
             Engine::Fast => {
                 let plan = self.plan.get_or_init(|| Plan::new(&self.program, &self.memory));
-                Runner::Fast { plan, workspace: Workspace::default() }
+                Runner::Fast { plan, workspace: Box::default() }
             }
             Engine::Reference => Runner::Reference { program: &self.program },
         };
