@@ -191,7 +191,9 @@ fn a_tflite_is_inspected_before_and_after_vela() {
     let driver = &after["programs"][0]["driver"];
     assert_eq!((&driver["arm_driver"], &driver["architecture"]), (&true.into(), &"1.0.6".into()));
     assert_eq!(driver["regions"][1]["bytes"], after["memory"]["regions"][1]["bytes"]);
-    assert!(npukit.run(&["inspect", "digits_int8_vela.tflite"]).stdout.contains("Arm's core driver take it"));
+    assert!(
+        npukit.run(&["inspect", "digits_int8_vela.tflite"]).stdout.contains("Arm's core driver take them")
+    );
     assert!(npukit.run(&["disasm", "digits_int8_vela.tflite"]).stdout.contains("NPU_OP_CONV"));
 
     // Compiled already: neither built nor verified again.

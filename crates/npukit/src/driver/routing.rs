@@ -154,10 +154,14 @@ impl DriverNeeds {
     fn placed(&self, mode: MemoryMode, system: SystemConfig) -> Result<Placement, String> {
         let placement = placement::placement(mode, system).map_err(|error| error.to_string())?;
         if self.fast_memory_bytes.is_some() && placement.fast.is_none() {
-            return Err(format!("region {FAST_REGION} is fast scratch of its own, which it doesn't have"));
+            return Err(format!(
+                "region {FAST_REGION} is fast scratch of its own, which the mode doesn't have"
+            ));
         }
         if self.shared_fast_memory && placement.fast.is_some() {
-            return Err(format!("region {FAST_REGION} is in the arena, where it doesn't put fast scratch"));
+            return Err(format!(
+                "region {FAST_REGION} is in the arena, where the mode doesn't put fast scratch"
+            ));
         }
         for need in self.regions.iter().filter(|need| need.written) {
             let port = placement.port(need.region).filter(|port| !port.can_write(placement.product));

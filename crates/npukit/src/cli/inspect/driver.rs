@@ -144,9 +144,9 @@ impl Settings {
             "  needs {accel}, {architecture}command stream version {stream_version}, {dma} (CONFIG {config:#010x})"
         );
         let arm = if self.needs.arm_driver {
-            "and Arm's core driver take it"
+            "and Arm's core driver take them"
         } else {
-            "takes it; Arm's core driver only takes COP1 payloads"
+            "takes them; Arm's core driver only takes COP1 payloads"
         };
         let _ = writeln!(text, "  {} commands: ethosu-driver {arm}", self.needs.framing);
         let _ = writeln!(text, "  commands and regions start at multiples of {alignment} bytes");
