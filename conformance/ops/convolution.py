@@ -29,13 +29,18 @@ LARGEST_MULTIPLIER = 2.0**12
 #: Weight distributions; each leads the weight encoder to another of its modes.
 WEIGHTS = {"bell": 5, "uniform": 3, "sparse": 2, "few": 2, "extreme": 1, "single": 1, "zeros": 0.3}
 
+#: Weights of which two of every four input channels are zero, instead of those above: how often none, and each kind.
+#: Vela 5.2.0 makes sparse weights of them for U85; the few values make its fast format pay, too.
+PRUNED = {"none": 8, "pruned": 1.5, "pruned few": 0.5}
+
 
 def draw_weights(draw: Draw, kind: str, shape: tuple[int, ...]) -> np.ndarray:
     """Integer weights in -127..127 (extreme: -128 too), zero point not included."""
     if kind == "uniform":
         return draw.integers(-127, 127, shape)
-    if kind == "few":
-        return draw.integers(0, 3, shape) * 5 - 7
+    if kind in ("few", "pruned few"):
+        few = draw.integers(0, 3, shape) * 5 - 7
+        return few if kind == "few" else few * _two_of_four(draw, shape)
     if kind == "extreme":
         return np.where(draw.integers(0, 1, shape) == 1, 127, -128)
     if kind == "single":
@@ -45,8 +50,31 @@ def draw_weights(draw: Draw, kind: str, shape: tuple[int, ...]) -> np.ndarray:
     bell = sum(draw.integers(-31, 31, shape) for _ in range(4))
     if kind == "sparse":
         return bell * (draw.integers(0, 4, shape) == 0)
+    if kind == "pruned":
+        return bell * _two_of_four(draw, shape)
     require(kind == "bell", f"weights {kind!r}")
     return bell
+
+
+def _two_of_four(draw: Draw, shape: tuple[int, ...]) -> np.ndarray:
+    """True for two of every four elements along the last axis, any two.
+
+    The last axis holds the input channels. What makes weights sparse for Vela 5.2.0 stands in `SparsityTracker`,
+    regor/architecture/ethosu85/ethos_u85_weight_encoder.cpp.
+    """
+    groups = (*shape[:-1], -(-shape[-1] // 4), 1)
+    first, step = draw.integers(0, 3, groups), draw.integers(1, 3, groups)
+    places = np.arange(4)
+    kept = (places == first) | (places == (first + step) % 4)
+    return kept.reshape(*shape[:-1], -1)[..., :shape[-1]]
+
+
+def prune(draw: Draw, p: Params, product: str) -> Params:
+    """Sometimes takes pruned weights instead, for U85. Drawn last, so that the other cases stay what they were."""
+    if product != "u85":
+        return p
+    kind = draw.weighted(PRUNED)
+    return p if kind == "none" else {**p, "weights": kind}
 
 
 def draw_weight_params(draw: Draw, dtype: str) -> Params:
@@ -166,7 +194,7 @@ def window_options(p: Params) -> Params:
 
 def draw_conv(draw: Draw, x: Tensor, product: str) -> Params:
     p = draw_window(draw, x.shape, stride_limit=5)
-    return {**p, "channels": draw.choice(DEPTHS), **draw_weight_params(draw, x.dtype)}
+    return prune(draw, {**p, "channels": draw.choice(DEPTHS), **draw_weight_params(draw, x.dtype)}, product)
 
 
 def apply_conv(net: Net, x: Tensor, p: Params) -> list[Tensor]:
@@ -223,7 +251,7 @@ def draw_transpose_conv(draw: Draw, x: Tensor, product: str) -> Params:
         p["bias"] = "int64"
     if draw.chance(0.1):
         p["bias"] = "none"
-    return p
+    return prune(draw, p, product)
 
 
 def apply_transpose_conv(net: Net, x: Tensor, p: Params) -> list[Tensor]:
@@ -264,7 +292,7 @@ def draw_fully_connected(draw: Draw, x: Tensor, product: str) -> Params:
         p["keep_num_dims"] = draw.chance(0.3)
     if draw.chance(0.15):
         p["bias"] = "none"
-    return p
+    return prune(draw, p, product)
 
 
 def apply_fully_connected(net: Net, x: Tensor, p: Params) -> list[Tensor]:

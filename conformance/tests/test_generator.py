@@ -8,10 +8,14 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 from conformance.cases import build_case, draw_case, operators, smaller
+from conformance.draw import Draw
 from conformance.generate import case_seeds, generate
 from conformance.known import known_defect
 from conformance.net import Invalid
+from conformance.ops.convolution import draw_weights
 from conformance.registry import PRODUCTS
 
 #: SHA-256 over the models of `case_seeds(1, 200, ...)` on U55. It changes with the generator, never with the machine.
@@ -99,6 +103,29 @@ class Shrinking(unittest.TestCase):
                 for candidate in smaller(draw_case(op, dtype, 9, "u85")):
                     self.assertEqual(candidate["op"], op)
                     self.assertEqual(candidate["dtype"], dtype)
+
+
+class Weights(unittest.TestCase):
+    """Distributions that a compiler looks for are what they say."""
+
+    def test_two_of_four_channels_are_zero(self) -> None:
+        for kind in ("pruned", "pruned few"):
+            for depth in (1, 2, 3, 4, 7, 16, 33):
+                weights = draw_weights(Draw(kind, depth), kind, (40, 3, 2, depth))
+                padded = np.pad(weights, [(0, 0)] * 3 + [(0, -depth % 4)])
+                zeros = (padded.reshape(-1, 4) == 0).sum(axis=1)
+                self.assertEqual(zeros.min(), 2 if depth > 1 else 3, (kind, depth))
+                self.assertGreater(np.unique(weights).size, 3)
+        # Each place is kept somewhere, and each pair.
+        pairs = {tuple(np.flatnonzero(group)) for group in draw_weights(Draw(1), "pruned few", (400, 4))}
+        self.assertEqual(len(pairs), 6)
+
+    def test_only_u85_gets_pruned_weights(self) -> None:
+        for op in ("CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"):
+            kinds = {product: {draw_case(op, "int8", seed, product)["layers"][0]["weights"] for seed in range(60)}
+                     for product in PRODUCTS}
+            self.assertLessEqual({"pruned", "pruned few"}, kinds["u85"])
+            self.assertFalse({"pruned", "pruned few"} & (kinds["u55"] | kinds["u65"]))
 
 
 class Refusal(unittest.TestCase):

@@ -238,6 +238,7 @@ mod tests {
             },
             accelerator: "ethos-u55-128".to_owned(),
             variant: String::new(),
+            weights: std::collections::BTreeSet::new(),
             defects: Vec::new(),
             scales: (0.1, 0.2),
             scale_error: 0.0,

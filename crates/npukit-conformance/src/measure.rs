@@ -1,5 +1,7 @@
 //! Compiles a case, runs it on both engines, compares with the interpreters.
 
+use std::collections::BTreeSet;
+
 use ethosu_model::{Cause, Stop};
 use npukit::compare;
 use npukit::tensor::TensorSpec;
@@ -12,7 +14,7 @@ use npukit_vela::tflite::{DataType, Model};
 use npukit_vela::toolchain::Vela;
 
 use crate::inputs;
-use crate::record::{Case, Comparison, Comparisons, Outcome, Product, Record, Reference};
+use crate::record::{Case, Comparison, Comparisons, Outcome, Product, Record, Reference, WeightForm};
 use crate::server::{Server, ServerError, Voice};
 
 /// Any seed makes noise; memory is full of it before the first sample.
@@ -46,7 +48,9 @@ fn options(accelerator: Accelerator, case: &Case, product: Product) -> (BuildOpt
         words.push("--optimise Size".to_owned());
     }
     if turn(8, 4) {
-        let mode = if product == Product::U55 { "Sram_Only" } else { "Shared_Sram" };
+        // From fast memory, other weight formats pay on a U85.
+        let sram_only = product == Product::U55 || product == Product::U85 && turn(10, 2);
+        let mode = if sram_only { "Sram_Only" } else { "Shared_Sram" };
         options.memory_mode = Some(mode.to_owned());
         words.push(format!("--memory-mode {mode}"));
     } else if case.op == "CHAIN_LARGE" && turn(12, 2) {
@@ -73,7 +77,8 @@ impl Bench<'_> {
         let (scales, scale_error) = scales(model);
         for &accelerator in accelerators {
             let (options, variant) = options(accelerator, case, product);
-            let outcome = match self.run(case, model, &options) {
+            let mut weights = BTreeSet::new();
+            let outcome = match self.run(case, model, &options, &mut weights) {
                 Err(outcome) => outcome,
                 Ok((network, samples, found)) => {
                     let voices = match &asked {
@@ -88,6 +93,7 @@ impl Bench<'_> {
                 case: case.clone(),
                 accelerator: accelerator.name().to_owned(),
                 variant,
+                weights,
                 defects: known_defects(model, accelerator),
                 scales,
                 scale_error,
@@ -113,10 +119,14 @@ impl Bench<'_> {
         case: &Case,
         model: &[u8],
         options: &BuildOptions,
+        weights: &mut BTreeSet<WeightForm>,
     ) -> Result<(Network, Vec<Vec<Array>>, Vec<Vec<Array>>), Outcome> {
         let progress: &mut dyn Progress = &mut Silent;
         let built = build(&self.vela, model, options, progress)
             .map_err(|error| Outcome::NotCompiled(error.to_string()))?;
+        if options.accelerator.product() == ethosu_isa::Product::U85 {
+            *weights = WeightForm::all_in(&built.npub);
+        }
         let network = Network::from_npub(&built.npub).map_err(|error| match error {
             NetworkError::Program(stop) => stopped(stop),
             other => Outcome::Stopped(other.to_string()),

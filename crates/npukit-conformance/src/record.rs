@@ -1,7 +1,10 @@
 //! What was measured, as plain data: it can be kept, and judged again later.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
+use ethosu_isa::{Command, Decoder, WeightEncoding85};
+use npub::Blob;
 use npukit::Accelerator;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,8 +62,17 @@ impl Product {
 
     /// The accelerators of this product.
     pub fn accelerators(self) -> Vec<Accelerator> {
-        let prefix = format!("ethos-{}-", self.name());
-        Accelerator::ALL.into_iter().filter(|one| one.name().starts_with(&prefix)).collect()
+        Accelerator::ALL.into_iter().filter(|one| one.product() == self.into()).collect()
+    }
+}
+
+impl From<Product> for ethosu_isa::Product {
+    fn from(product: Product) -> ethosu_isa::Product {
+        match product {
+            Product::U55 => ethosu_isa::Product::U55,
+            Product::U65 => ethosu_isa::Product::U65,
+            Product::U85 => ethosu_isa::Product::U85,
+        }
     }
 }
 
@@ -132,6 +144,9 @@ pub struct Record {
     pub accelerator: String,
     /// What else Vela was told, for people.
     pub variant: String,
+    /// The forms of weights that the program has on a U85; empty where it wasn't compiled.
+    #[serde(default)]
+    pub weights: BTreeSet<WeightForm>,
     /// Layers that the compiler is known to get wrong: the family and what it is about.
     pub defects: Vec<String>,
     /// The smallest and the largest quantisation scale among its tensors.
@@ -140,6 +155,44 @@ pub struct Record {
     pub scale_error: f64,
     /// What came of it.
     pub outcome: Outcome,
+}
+
+/// How a U85 finds an operation's weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WeightForm {
+    /// In the fast format.
+    pub fast: bool,
+    /// Ordered for weights of which two of every four are zero.
+    pub sparse: bool,
+}
+
+impl WeightForm {
+    /// Those of all operations in a blob's commands, as far as they can be read.
+    pub fn all_in(npub: &[u8]) -> BTreeSet<WeightForm> {
+        let Ok(blob) = Blob::parse(npub) else { return BTreeSet::new() };
+        let commands = Decoder::new(blob.command_stream().bytes(), ethosu_isa::Product::U85);
+        commands
+            .map_while(Result::ok)
+            .filter_map(|instruction| match instruction.command {
+                Command::WeightFormat85(format) => Some(WeightForm {
+                    fast: format.encoding == WeightEncoding85::Fast,
+                    sparse: format.sparse,
+                }),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for WeightForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match (self.fast, self.sparse) {
+            (false, false) => "standard",
+            (false, true) => "sparse",
+            (true, false) => "fast",
+            (true, true) => "fast and sparse",
+        })
+    }
 }
 
 /// What came of a network.

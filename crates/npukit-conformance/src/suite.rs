@@ -1,5 +1,6 @@
 //! The whole suite: generates cases, shares them out among the machine's cores, gives every record to the caller.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -216,6 +217,7 @@ impl Job {
                 case: self.case.clone(),
                 accelerator: self.accelerators.first().map_or("", |one| one.name()).to_owned(),
                 variant: String::new(),
+                weights: BTreeSet::new(),
                 defects: Vec::new(),
                 scales: (0.0, 0.0),
                 scale_error: 0.0,

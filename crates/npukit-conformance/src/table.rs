@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::{self, Verdict};
-use crate::record::{Outcome, Product, Record, Reference};
+use crate::record::{Outcome, Product, Record, Reference, WeightForm};
 
 /// What stands above the table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -48,6 +48,20 @@ fn total<'r>(records: impl Iterator<Item = &'r Record>) -> Row {
     let mut row = Row::default();
     records.for_each(|record| row.add(record));
     row
+}
+
+/// How many programs have weights in a form, and how many of those are exact.
+fn weight_forms<'r>(records: impl Iterator<Item = &'r Record>) -> BTreeMap<WeightForm, [usize; 2]> {
+    let mut forms: BTreeMap<WeightForm, [usize; 2]> = BTreeMap::new();
+    for record in records {
+        let exact = matches!(judge::judge(record), Verdict::Exact(_));
+        for form in &record.weights {
+            let [programs, exact_ones] = forms.entry(*form).or_default();
+            *programs += 1;
+            *exact_ones += usize::from(exact);
+        }
+    }
+    forms
 }
 
 /// The whole document.
@@ -109,6 +123,18 @@ pub fn render(records: &[Record], heading: &Heading) -> String {
             equal[1],
             all.explained()
         );
+        let forms = weight_forms(records.iter().filter(|record| products.contains(&record.product)));
+        if !forms.is_empty() {
+            let forms: Vec<String> = forms
+                .iter()
+                .map(|(form, [programs, exact])| format!("{form} {exact} of {programs}"))
+                .collect();
+            let _ = writeln!(
+                text,
+                "\nWeight formats, and how many of the programs with them are exact: {}. *Sparse* is 2:4.",
+                forms.join(", ")
+            );
+        }
         if !reasons.is_empty() {
             let _ = writeln!(text, "\nReasons:\n");
             for (number, reason) in (1..).zip(&reasons) {

@@ -1,15 +1,17 @@
 //! The part of the suite that runs with every change: 600 networks for U55 and U65, 300 for U85, and those that once failed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::thread;
 
 use npukit::{BuildOptions, Toolchain, build};
 use npukit_conformance::judge::{self, Verdict};
-use npukit_conformance::record::{Outcome, Product, Record};
+use npukit_conformance::record::{Case, Outcome, Product, Record, WeightForm};
 use npukit_conformance::suite::{Request, Suite};
 use npukit_conformance::{shrink, table};
 use npukit_vela::progress::Silent;
 use npukit_vela::toolchain::Environment;
+use serde_json::{Value, json};
 
 /// Runs a test on a started suite; says so and passes where there is no toolchain and none can be installed.
 fn with_suite(test: impl FnOnce(&Suite<'_>, &Environment)) {
@@ -113,6 +115,81 @@ fn what_once_failed_stays_exact() {
                     record.accelerator
                 );
             }
+        }
+    });
+}
+
+/// A layer over many input channels, with weights of one distribution.
+fn deep_layer(op: &str, dtype: &str, kernel: u32, weights: &str) -> Value {
+    let int16 = dtype == "int16";
+    let mut layer = json!({
+        "op": op, "channels": 64, "seed": 5, "weights": weights, "per_channel": dtype != "uint8", "channel_octaves": 1,
+        "bias": if int16 { "int64" } else { "int32" }, "bias_reach": 1.0, "gain": if int16 { 7000.0 } else { 30.0 },
+        "activation": "NONE", "scale": 0.05, "zero_point": 0,
+    });
+    if dtype == "uint8" {
+        layer["weight_zero_point"] = json!(128);
+    }
+    let shape = if op == "CONV_2D" {
+        layer["kernel"] = json!([kernel, kernel]);
+        layer["stride"] = json!([1, 1]);
+        layer["dilation"] = json!([1, 1]);
+        layer["padding"] = json!("SAME");
+        json!([1, 5, 5, 256])
+    } else {
+        layer["keep_num_dims"] = json!(false);
+        json!([1, 256])
+    };
+    json!({"op": op, "dtype": dtype, "input": {"shape": shape, "scale": 0.02, "zero_point": 0}, "layers": [layer]})
+}
+
+/// Vela makes sparse streams of weights of which two of every four input channels are zero, read from SRAM also in the fast format;
+/// of few values it makes the fast format alone. All of them occur, and are exact.
+#[test]
+fn every_weight_format_occurs_and_is_exact() {
+    with_suite(|suite, _| {
+        let bench = suite.bench(4).expect("a bench");
+        // A seed's bits choose how a case is compiled: here for weights in flash, and for SRAM alone.
+        let (flash, sram) = (0x111, 0x11);
+        let accelerators = Product::U85.accelerators();
+        let mut seen: BTreeMap<WeightForm, BTreeSet<String>> = BTreeMap::new();
+        for (op, dtype, kernel) in [
+            ("CONV_2D", "int8", 1),
+            ("CONV_2D", "int8", 3),
+            ("CONV_2D", "uint8", 1),
+            ("CONV_2D", "uint8", 3),
+            ("CONV_2D", "int16", 1),
+            ("CONV_2D", "int16", 3),
+            ("FULLY_CONNECTED", "int8", 1),
+            ("FULLY_CONNECTED", "int16", 1),
+        ] {
+            for (weights, seed) in
+                [("bell", flash), ("pruned", flash), ("pruned", sram), ("pruned few", sram), ("few", sram)]
+            {
+                let parameters = deep_layer(op, dtype, kernel, weights);
+                let (case, model) =
+                    suite.server().from_parameters(Product::U85, &parameters).expect("a case");
+                let case = Case { seed, ..case };
+                for record in bench.measure(Product::U85, &case, &model, &accelerators).expect("measured") {
+                    let verdict = judge::judge(&record);
+                    let about =
+                        format!("{op} {dtype} {weights} on {} {}", record.accelerator, record.variant);
+                    assert!(matches!(verdict, Verdict::Exact(_)), "{about}: {verdict:?}");
+                    assert!(
+                        !weights.starts_with("pruned") || record.weights.iter().all(|form| form.sparse),
+                        "{about}"
+                    );
+                    for form in record.weights {
+                        seen.entry(form).or_default().insert(record.accelerator.clone());
+                    }
+                }
+            }
+        }
+        // Vela's estimates don't let the fast format win for sparse weights in four streams.
+        for (fast, sparse, least) in [(false, false, 5), (false, true, 5), (true, true, 3), (true, false, 5)]
+        {
+            let found = seen.get(&WeightForm { fast, sparse }).map_or(0, BTreeSet::len);
+            assert!(found >= least, "fast {fast}, sparse {sparse}: {seen:?}");
         }
     });
 }

@@ -372,20 +372,6 @@ impl FrontEnd85 {
         let format = r.weight_format.get()?;
         let fast = format.encoding == WeightEncoding85::Fast;
         let streams = self.accelerator.weight_streams() as usize;
-        if fast && format.sparse {
-            return Err(Cause::not_modelled(
-                "WEIGHT_FORMAT",
-                0x11,
-                "sparse weights are never in the fast format",
-            ));
-        }
-        if fast && streams > 2 {
-            return Err(Cause::not_modelled(
-                "WEIGHT_FORMAT",
-                1,
-                "the fast format is known with one and two streams",
-            ));
-        }
         let microblock = r.acc_format.get()?.microblock;
         let Some(ublock) = self.accelerator.ofm_ublock_for(microblock) else {
             return Err(Cause::not_modelled(
