@@ -16,7 +16,6 @@ from pathlib import Path
 
 from .cases import build_case, draw_case, operators, smaller
 from .draw import Draw
-from .known import known_defect
 from .net import Invalid
 from .registry import PRODUCTS
 
@@ -58,7 +57,7 @@ def generate(out: Path, seed: int, count: int, product: str, ops: str | None) ->
         (out / f"{name}.tflite").write_bytes(case.model)
         entries.append({
             "name": name, "op": op, "dtype": dtype, "seed": case_seed,
-            "known_defect": known_defect(params, product), "input_ranges": case.input_ranges, "parameters": params,
+            "input_ranges": case.input_ranges, "parameters": params,
         })
     manifest = {"version": MANIFEST_VERSION, "seed": seed, "count": count, "product": product, "cases": entries}
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")

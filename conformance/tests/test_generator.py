@@ -13,7 +13,6 @@ import numpy as np
 from conformance.cases import build_case, draw_case, operators, smaller
 from conformance.draw import Draw
 from conformance.generate import case_seeds, generate
-from conformance.known import known_defect
 from conformance.net import Invalid
 from conformance.ops.convolution import draw_weights
 from conformance.registry import PRODUCTS
@@ -142,49 +141,6 @@ class Refusal(unittest.TestCase):
         params["layers"] = []
         with self.assertRaises(Invalid):
             build_case(params)
-
-
-class Known(unittest.TestCase):
-    """Known defects are told apart from their harmless neighbours."""
-
-    @staticmethod
-    def case(op: str, dtype: str, **layer: object) -> dict:
-        return {"op": op, "dtype": dtype, "input": {"shape": [1, 4, 5, 6], "scale": 0.1, "zero_point": 0},
-                "layers": [{"op": op, **layer}]}
-
-    def test_families(self) -> None:
-        wrong = [
-            self.case("NEG", "int8"),
-            self.case("TRANSPOSE", "uint8", order=[0, 2, 1, 3]),
-            self.case("MIRROR_PAD", "int8", paddings=[[0, 0], [1, 1], [0, 0], [0, 2]]),
-            self.case("SUM", "int8", axes=[1, 2], keep_dims=True),
-            self.case("REDUCE_MAX", "int8", axes=[3], keep_dims=False),
-            self.case("REDUCE_MIN", "int16", axes=[2], keep_dims=False),
-            self.case("MUL", "int32", octave=0),
-            self.case("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8", time_major=True),
-        ]
-        right = [
-            self.case("TRANSPOSE", "int8", order=[0, 2, 1, 3]),
-            self.case("MIRROR_PAD", "int8", paddings=[[0, 0], [1, 1], [2, 0], [0, 0]]),
-            self.case("SUM", "int8", axes=[2], keep_dims=True),
-            self.case("REDUCE_MAX", "int8", axes=[3], keep_dims=True),
-            self.case("REDUCE_MAX", "int8", axes=[1, 2], keep_dims=False),
-            self.case("MUL", "int32", octave=30),
-            self.case("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8", time_major=False),
-            self.case("ARG_MAX", "int8", output="int64"),
-            self.case("CONV_2D", "int16", bias="int32"),
-        ]
-        sliced = self.case("STRIDED_SLICE", "int8", strides=[1, 2, 1, 1])
-        for padding, kernel, group in (("SAME", [3, 1], wrong), ("VALID", [3, 1], right), ("SAME", [1, 3], right)):
-            conv = {"op": "CONV_2D", "padding": padding, "kernel": kernel}
-            group.insert(0, {**sliced, "layers": [*sliced["layers"], conv]})
-        for params in wrong:
-            self.assertIsNotNone(known_defect(params, "u55"), params)
-        for params in right:
-            self.assertIsNone(known_defect(params, "u55"), params)
-        self.assertIsNone(known_defect(self.case("TRANSPOSE", "uint8", order=[0, 2, 1, 3]), "u85"))
-        self.assertIsNotNone(known_defect(right[-2], "u65"))
-        self.assertIsNotNone(known_defect(right[-1], "u85"))
 
 
 if __name__ == "__main__":

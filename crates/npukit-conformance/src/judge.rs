@@ -2,6 +2,8 @@
 //!
 //! Each reason here was established by predicting what the program or the reference computes, not guessed from the difference.
 
+use npukit::defects::Family;
+
 use crate::record::{Case, Comparison, Comparisons, Outcome, Product, Record, Reference};
 
 /// What a record means.
@@ -39,16 +41,13 @@ pub fn judge(record: &Record) -> Verdict {
         Outcome::NotCompiled(_) if record.scales.1 >= LARGEST_SCALE => {
             Verdict::NotCompiled("Vela takes no scale of 2^31 or more".to_owned())
         }
-        // Vela's program and its places contradict each other: a defect that shows before anything runs.
-        Outcome::NotCompiled(reason) if reason.contains("make no valid blob") && defect(record).is_some() => {
-            Verdict::NotCompiled(defect(record).unwrap_or_default())
-        }
+        // Vela's program and its places contradict each other, or it gives up: defects that show before anything runs.
         Outcome::NotCompiled(reason)
-            if reason.contains("Non-passthrough operation (Conv2D)") && pads_a_long_stride(&record.case) =>
+            if reason.contains("make no valid blob") && has_defect(record, Family::ArgMaxInt64)
+                || reason.contains("Non-passthrough operation (Conv2D)")
+                    && has_defect(record, Family::PadLongStride) =>
         {
-            Verdict::NotCompiled(
-                "Vela folds a PAD into a convolution whose stride is above 3, and fails on it".to_owned(),
-            )
+            Verdict::NotCompiled(defect(record).unwrap_or_default())
         }
         Outcome::NotCompiled(reason) => Verdict::Failure(format!("not compiled: {reason}")),
         Outcome::NotModelled { field, .. } => stopped(Verdict::NotModelled(field.clone())),
@@ -81,42 +80,13 @@ fn compared(record: &Record, comparisons: &Comparisons) -> Verdict {
     Verdict::Failure(each.collect::<Vec<_>>().join(", "))
 }
 
-/// The compiler defect that the network is known to meet and what it does: as `npukit build` says it, else as the generator does.
+/// The compiler defect that `npukit build` warns of in the network, and what it does.
 fn defect(record: &Record) -> Option<String> {
-    let known = record.case.known_defect.as_deref();
-    let said = record.defects.first().cloned();
-    let said = said.or_else(|| known.map(|name| format!("{name}: {}", effect(name))))?;
-    Some(format!("compiler defect, {said}"))
+    record.defects.first().map(|defect| format!("compiler defect, {}: {}", defect.family, defect.effect))
 }
 
-/// What a program computes that has a defect by the generator's name for it (`conformance/known.py`).
-fn effect(name: &str) -> &'static str {
-    match name {
-        "MUL int32" => {
-            "the product is shifted right by 30 bits, whatever the scales: 32-bit products ignore the multiplier"
-        }
-        "int16 convolution with int32 bias" => "the multiplier loses all but its lowest 15 bits",
-        "ARG_MAX int64" => {
-            "in this memory mode the output sticks out of its region; npukit refuses to pack it"
-        }
-        "LSTM of one step, time major" => {
-            "time and batch are confused, and parts of it are read or written outside their regions"
-        }
-        "comparison of different scales" => "the codes are compared, the scales ignored",
-        "STRIDED_SLICE before a padded kernel" => {
-            "reading starts one element too late, and a map of one element gets a height of 0"
-        }
-        "STRIDED_SLICE before an element-wise operator" => {
-            "the other operand is repeated along the axis of the stride as if it had one element there"
-        }
-        "PAD behind RESIZE_BILINEAR" => {
-            "with half-pixel centres the resized map is written from the padded output's start, and the padding over it"
-        }
-        "REDUCE_ANY without kept dimensions" | "REDUCE_ALL without kept dimensions" => {
-            "the reduction runs as if the axes that stay stood where the removed ones were"
-        }
-        _ => "the program computes something else",
-    }
+fn has_defect(record: &Record, family: Family) -> bool {
+    record.defects.iter().any(|defect| defect.family == family.name())
 }
 
 /// Why the references don't compute what the program does, where that is known.
@@ -164,16 +134,6 @@ fn has(case: &Case, op: &str) -> bool {
     layers(case).iter().any(|layer| layer["op"] == op)
 }
 
-/// Whether a PAD stands before a convolution with a stride above 3.
-fn pads_a_long_stride(case: &Case) -> bool {
-    let stride = |layer: &serde_json::Value| {
-        layer["stride"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_u64).max()
-    };
-    layers(case)
-        .windows(2)
-        .any(|pair| pair[0]["op"] == "PAD" && stride(&pair[1]).is_some_and(|stride| stride > 3))
-}
-
 /// The scale of the first input; of a case of equal scales, that of all.
 fn input_scale(case: &Case) -> f64 {
     case.parameters["input"]["scale"].as_f64().unwrap_or(f64::INFINITY)
@@ -213,6 +173,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::record::Defect;
 
     fn record(op: &str, dtype: &str, differences: &[(Reference, f64)]) -> Record {
         let comparison = |&(reference, max_abs_diff): &(Reference, f64)| Comparison {
@@ -232,7 +193,6 @@ mod tests {
                 op: op.to_owned(),
                 dtype: dtype.to_owned(),
                 seed: 1,
-                known_defect: None,
                 input_ranges: Vec::new(),
                 parameters: json!({"input": {"scale": 0.1}, "layers": [{"op": op}]}),
             },
@@ -283,7 +243,7 @@ mod tests {
     #[test]
     fn no_defect_excuses_engines_that_differ() {
         let mut wrong = record("NEG", "int8", &[(Reference::Tflm, 200.0)]);
-        wrong.defects.push("NEG: negates".to_owned());
+        wrong.defects.push(Defect { family: "NEG".to_owned(), effect: "negates".to_owned() });
         assert!(matches!(judge(&wrong), Verdict::Explained { .. }));
         wrong.outcome = Outcome::Stopped("it writes outside its region".to_owned());
         assert!(matches!(judge(&wrong), Verdict::Explained { max_abs_diff: None, .. }));

@@ -14,7 +14,7 @@ use npukit_vela::tflite::{DataType, Model};
 use npukit_vela::toolchain::Vela;
 
 use crate::inputs;
-use crate::record::{Case, Comparison, Comparisons, Outcome, Product, Record, Reference, WeightForm};
+use crate::record::{Case, Comparison, Comparisons, Defect, Outcome, Product, Record, Reference, WeightForm};
 use crate::server::{Server, ServerError, Voice};
 
 /// Any seed makes noise; memory is full of it before the first sample.
@@ -94,7 +94,7 @@ impl Bench<'_> {
                 accelerator: accelerator.name().to_owned(),
                 variant,
                 weights,
-                defects: known_defects(model, accelerator),
+                defects: known_defects(model, &options),
                 scales,
                 scale_error,
                 outcome,
@@ -200,11 +200,13 @@ fn scales(model: &[u8]) -> ((f64, f64), f64) {
     (range, error)
 }
 
-fn known_defects(model: &[u8], accelerator: Accelerator) -> Vec<String> {
+fn known_defects(model: &[u8], options: &BuildOptions) -> Vec<Defect> {
     let Ok(model) = Model::parse(model) else { return Vec::new() };
     let found = defects::find(&model).into_iter();
-    let found = found.filter(|defect| defect.family.is_on(accelerator.product()));
-    found.map(|defect| format!("{}: {}", defect.family, defect.effect)).collect()
+    let found = found.filter(|defect| defect.applies_to(options));
+    found
+        .map(|defect| Defect { family: defect.family.name().to_owned(), effect: defect.effect.to_owned() })
+        .collect()
 }
 
 fn compared(network: &Network, found: &[Vec<Array>], voices: &[(Reference, Voice)]) -> Comparisons {

@@ -27,8 +27,6 @@ pub struct Case {
     pub dtype: String,
     /// What it can be made from again.
     pub seed: u64,
-    /// A way in which Vela's program is expected to differ from the references.
-    pub known_defect: Option<String>,
     /// Lowest and highest code to feed to each input.
     pub input_ranges: Vec<(i64, i64)>,
     /// Everything about the network.
@@ -147,14 +145,23 @@ pub struct Record {
     /// The forms of weights that the program has on a U85; empty where it wasn't compiled.
     #[serde(default)]
     pub weights: BTreeSet<WeightForm>,
-    /// Layers that the compiler is known to get wrong: the family and what it is about.
-    pub defects: Vec<String>,
+    /// What `npukit build` warns of.
+    pub defects: Vec<Defect>,
     /// The smallest and the largest quantisation scale among its tensors.
     pub scales: (f64, f64),
     /// How far the scales are from the multiples of 2^-63 that Vela holds, at most, in relation to the scale.
     pub scale_error: f64,
     /// What came of it.
     pub outcome: Outcome,
+}
+
+/// A layer that the compiler is known to get wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Defect {
+    /// Its family, by name.
+    pub family: String,
+    /// What the program computes in its place.
+    pub effect: String,
 }
 
 /// How a U85 finds an operation's weights.

@@ -25,7 +25,6 @@ import numpy as np  # noqa: E402
 from ai_edge_litert.interpreter import Interpreter, OpResolverType  # noqa: E402
 from conformance import forked  # noqa: E402
 from conformance.cases import build_case, draw_case, smaller  # noqa: E402
-from conformance.known import known_defect  # noqa: E402
 from ethosu.vela import vela  # noqa: E402
 
 try:
@@ -124,8 +123,7 @@ def make(request):
     product = request["product"]
     parameters = request.get("parameters") or draw_case(request["op"], request["dtype"], request["seed"], product)
     case = build_case(parameters)
-    return {"parameters": parameters, "input_ranges": case.input_ranges,
-            "known_defect": known_defect(parameters, product)}, case.model
+    return {"parameters": parameters, "input_ranges": case.input_ranges}, case.model
 
 
 def handle(connection, known):

@@ -57,7 +57,6 @@ struct Answer {
 struct Made {
     parameters: Value,
     input_ranges: Vec<(i64, i64)>,
-    known_defect: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -154,7 +153,6 @@ impl Server {
             op: op.to_owned(),
             dtype: dtype.to_owned(),
             seed,
-            known_defect: None,
             input_ranges: Vec::new(),
             parameters: Value::Null,
         };
@@ -176,7 +174,6 @@ impl Server {
             op: text("op"),
             dtype: text("dtype"),
             seed: 1,
-            known_defect: None,
             input_ranges: Vec::new(),
             parameters: Value::Null,
         };
@@ -199,9 +196,9 @@ impl Server {
     fn make(&self, request: &Value, case: Case) -> Result<(Case, Vec<u8>), ServerError> {
         let (answer, model) = self.exchange(request, &[])?;
         let failure = answer.failure.unwrap_or_else(|| "no model".to_owned());
-        let Made { parameters, input_ranges, known_defect } =
+        let Made { parameters, input_ranges } =
             answer.made.ok_or_else(|| ServerError::Answer(io::Error::other(failure)))?;
-        Ok((Case { parameters, input_ranges, known_defect, ..case }, model))
+        Ok((Case { parameters, input_ranges, ..case }, model))
     }
 
     /// Parameters of simpler cases, the boldest cuts first.

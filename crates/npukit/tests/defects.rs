@@ -3,7 +3,7 @@
 mod support;
 
 use support::Npukit;
-use support::tflite::{BOOL, INT8, INT32, Operator, Tensor, UINT8, network};
+use support::tflite::{BOOL, INT8, INT32, Operator, Tensor, UINT8, graph, network};
 
 // Numbers of schema.fbs: BuiltinOperator, and BuiltinOptions for the second one of each.
 const TRANSPOSE: Operator = Operator { code: 39, options: 26, bytes: &[] };
@@ -16,6 +16,8 @@ const REDUCE_MIN: Operator = Operator { code: 89, options: 27, bytes: &[(0, 0)] 
 
 const MUL: Operator = Operator { code: 18, options: 21, bytes: &[] };
 const EQUAL: Operator = Operator { code: 71, options: 53, bytes: &[] };
+const CONCATENATION: Operator = Operator { code: 2, options: 10, bytes: &[(0, 1)] };
+const RESIZE_BILINEAR: Operator = Operator { code: 23, options: 15, bytes: &[(3, 1)] };
 const RESIZE_NEAREST: Operator = Operator { code: 97, options: 74, bytes: &[] };
 
 fn int8(name: &'static str, shape: &[i32]) -> Tensor {
@@ -178,4 +180,41 @@ fn nearest_neighbours_on_u85() {
         &RESIZE_NEAREST,
         &resize(6, 4),
     );
+}
+
+/// Both operands' places count: the defect is in what follows a resized map, and the warning names the two operators.
+#[test]
+fn what_a_resized_map_is_joined_to() {
+    let tensors = [
+        int8("x", &[1, 4, 4, 8]),
+        Tensor::integers("size", &[2], &[8, 8]),
+        int8("resized", &[1, 8, 8, 8]),
+        int8("other", &[1, 3, 8, 8]),
+        int8("y", &[1, 11, 8, 8]),
+    ];
+    let family = "PAD or CONCATENATION behind RESIZE_BILINEAR";
+    let npukit = Npukit::new();
+    let verify = |first: usize, second: usize, status, accelerator| {
+        let steps: [(&Operator, &[usize], usize); 2] =
+            [(&RESIZE_BILINEAR, &[0, 1], 2), (&CONCATENATION, &[first, second], 4)];
+        npukit.file("model.tflite", &graph(&steps, &tensors));
+        npukit.json(status, &["verify", "model.tflite", "--samples", "8", "--accel", accelerator])
+    };
+    let report = verify(3, 2, 1, "ethos-u55-128");
+    assert_eq!(report["bit_exact"], false, "{report}");
+    let defect = &report["known_defects"][0];
+    assert_eq!(defect["family"], family, "{report}");
+    assert_eq!(
+        defect["layer"], "operator 1 CONCATENATION (output 'y') behind operator 0 RESIZE_BILINEAR",
+        "{report}"
+    );
+    assert_eq!(defect["products"], serde_json::json!(["ethos-u55", "ethos-u65"]), "{report}");
+    let ran = npukit.run(&["build", "model.tflite", "--accel", "ethos-u55-128"]);
+    assert!(ran.status == 0 && ran.stderr.contains(family), "{ran:?}");
+
+    for (first, second, accelerator) in [(2, 3, "ethos-u55-128"), (3, 2, "ethos-u85-256")] {
+        let report = verify(first, second, 0, accelerator);
+        assert_eq!(report["bit_exact"], true, "{report}");
+        assert_eq!(report["known_defects"].as_array().map(Vec::len), Some(0), "{report}");
+    }
 }

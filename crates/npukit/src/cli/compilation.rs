@@ -139,7 +139,8 @@ impl Options {
     /// Reads a network that will be compiled for this NPU, and looks at it before anything costs time.
     pub(super) fn source(&self, path: &Path) -> Outcome<Source> {
         let mut source = Source::read(path)?;
-        source.defects.retain(|defect| defect.family.is_on(self.accel().product()));
+        let options = self.build_options();
+        source.defects.retain(|defect| defect.applies_to(&options));
         Ok(source)
     }
 

@@ -46,7 +46,7 @@ impl Tensor {
     }
 }
 
-/// The operator: its number, the number of its options' table, and their fields as bytes or 32-bit integers.
+/// The operator: its number, the number of its options' table, and their fields, written as 32-bit integers, whose first byte a flag is.
 pub struct Operator {
     pub code: i32,
     pub options: u8,
@@ -56,6 +56,13 @@ pub struct Operator {
 /// A network of one operator. The tensors are the operator's inputs, then its output; those without data are the
 /// network's inputs.
 pub fn network(operator: &Operator, tensors: &[Tensor]) -> Vec<u8> {
+    let output = tensors.len() - 1;
+    graph(&[(operator, &(0..output).collect::<Vec<_>>(), output)], tensors)
+}
+
+/// A network of several operators, each with its inputs and its output among the tensors. Tensors without data that no
+/// operator makes are the network's inputs, the last operator's output is its output.
+pub fn graph(steps: &[(&Operator, &[usize], usize)], tensors: &[Tensor]) -> Vec<u8> {
     let mut fbb = FlatBufferBuilder::new();
     // Buffer 0 is the empty one.
     let mut buffers = vec![table(&mut fbb, |_| {})];
@@ -69,34 +76,47 @@ pub fn network(operator: &Operator, tensors: &[Tensor]) -> Vec<u8> {
         written.push(write_tensor(&mut fbb, tensor, buffer));
     }
     let (buffers, written) = (fbb.create_vector(&buffers), fbb.create_vector(&written));
-    let output = tensors.len() as i32 - 1;
-    let all: Vec<i32> = (0..output).collect();
-    let free: Vec<i32> =
-        all.iter().copied().filter(|&index| tensors[index as usize].data.is_empty()).collect();
-    let (all, free, output) =
-        (fbb.create_vector(&all), fbb.create_vector(&free), fbb.create_vector(&[output]));
-    let options = table(&mut fbb, |fbb| {
-        operator.bytes.iter().for_each(|&(field, value)| fbb.push_slot_always(slot(field), value));
-    });
-    let one = table(&mut fbb, |fbb| {
-        fbb.push_slot_always(slot(1), all);
-        fbb.push_slot_always(slot(2), output);
-        fbb.push_slot_always(slot(3), operator.options);
-        fbb.push_slot_always(slot(4), options);
-    });
-    let operators = fbb.create_vector(&[one]);
+    let made = |index: usize| steps.iter().any(|step| step.2 == index);
+    let free = (0..tensors.len()).filter(|&index| tensors[index].data.is_empty() && !made(index));
+    let free: Vec<i32> = free.map(|index| index as i32).collect();
+    let free = fbb.create_vector(&free);
+    let output = fbb.create_vector(&[steps[steps.len() - 1].2 as i32]);
+    let mut operators = Vec::new();
+    for (code, &(operator, inputs, made)) in steps.iter().enumerate() {
+        let inputs: Vec<i32> = inputs.iter().map(|&index| index as i32).collect();
+        let (inputs, made) = (fbb.create_vector(&inputs), fbb.create_vector(&[made as i32]));
+        let options = table(&mut fbb, |fbb| {
+            operator
+                .bytes
+                .iter()
+                .for_each(|&(field, value)| fbb.push_slot_always(slot(field), i32::from(value)));
+        });
+        operators.push(table(&mut fbb, |fbb| {
+            fbb.push_slot_always(slot(0), code as u32);
+            fbb.push_slot_always(slot(1), inputs);
+            fbb.push_slot_always(slot(2), made);
+            fbb.push_slot_always(slot(3), operator.options);
+            fbb.push_slot_always(slot(4), options);
+        }));
+    }
+    let operators = fbb.create_vector(&operators);
     let graph = table(&mut fbb, |fbb| {
         fbb.push_slot_always(slot(0), written);
         fbb.push_slot_always(slot(1), free);
         fbb.push_slot_always(slot(2), output);
         fbb.push_slot_always(slot(3), operators);
     });
-    let code = table(&mut fbb, |fbb| {
-        fbb.push_slot_always(slot(0), operator.code.min(127) as i8);
-        fbb.push_slot_always(slot(2), 1i32);
-        fbb.push_slot_always(slot(3), operator.code);
-    });
-    let (graphs, codes) = (fbb.create_vector(&[graph]), fbb.create_vector(&[code]));
+    let codes: Vec<_> = steps
+        .iter()
+        .map(|(operator, ..)| {
+            table(&mut fbb, |fbb| {
+                fbb.push_slot_always(slot(0), operator.code.min(127) as i8);
+                fbb.push_slot_always(slot(2), 1i32);
+                fbb.push_slot_always(slot(3), operator.code);
+            })
+        })
+        .collect();
+    let (graphs, codes) = (fbb.create_vector(&[graph]), fbb.create_vector(&codes));
     let root = table(&mut fbb, |fbb| {
         fbb.push_slot_always(slot(0), 3u32);
         fbb.push_slot_always(slot(1), codes);
