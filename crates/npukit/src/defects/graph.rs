@@ -47,10 +47,7 @@ impl<'m, 'a> Graph<'m, 'a> {
     /// The operators that read an operator's first output.
     pub(super) fn readers(&self, operator: &Operator<'a>) -> impl Iterator<Item = &'m Operator<'a>> {
         let output = operator.outputs.first().copied();
-        self.main
-            .operators
-            .iter()
-            .filter(move |reader| output.is_some() && reader.inputs.iter().any(|&input| input == output))
+        self.main.operators.iter().filter(move |reader| output.is_some() && reader.inputs.contains(&output))
     }
 
     /// The integers of a constant input, such as axes, permutations and paddings: constants in every network that Vela

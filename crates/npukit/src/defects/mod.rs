@@ -104,6 +104,29 @@ const U55_U65: &[Product] = &[Product::U55, Product::U65];
 const U85: &[Product] = &[Product::U85];
 
 impl Family {
+    /// All of them.
+    pub const ALL: [Family; 19] = [
+        Family::TransposeUint8,
+        Family::MirrorPadChannels,
+        Family::SumSeveralAxes,
+        Family::ReduceWithoutKeptDimensions,
+        Family::TruthWithoutKeptDimensions,
+        Family::Neg,
+        Family::MulInt32,
+        Family::CompareScales,
+        Family::ResizeNearestCentres,
+        Family::ResizeNearestShrink,
+        Family::Int16Bias32,
+        Family::ArgMaxInt64,
+        Family::LstmOneStep,
+        Family::StridedSlicePadded,
+        Family::StridedSliceElementwise,
+        Family::SliceReduced,
+        Family::SliceMultiplied,
+        Family::ResizedPadded,
+        Family::PadLongStride,
+    ];
+
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -275,4 +298,19 @@ pub fn find(model: &Model<'_>) -> Vec<KnownDefect> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_family_has_one_name_and_is_documented() {
+        let documentation = include_str!("../../../../docs/cli.md");
+        for family in Family::ALL {
+            let name = family.name();
+            assert_eq!(serde_json::to_value(family).unwrap(), name);
+            assert!(documentation.contains(&format!("\n| {name} |")), "docs/cli.md lacks {name}");
+        }
+    }
 }

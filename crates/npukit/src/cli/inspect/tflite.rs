@@ -154,7 +154,13 @@ impl fmt::Display for Report {
             .collect();
         f.write_str(&table(&rows, 2))?;
         for defect in &self.known_defects {
-            writeln!(f, "{}: Vela compiles this wrong: {defect}", caution("warning"))?;
+            let products: Vec<&str> = defect.products.iter().map(|product| product.name()).collect();
+            writeln!(
+                f,
+                "{}: Vela compiles this wrong on {}: {defect}",
+                caution("warning"),
+                products.join(", ")
+            )?;
         }
         if let Some(obstacle) = &self.obstacle {
             writeln!(f, "{}: can't be compiled: {obstacle}", caution("warning"))?;
