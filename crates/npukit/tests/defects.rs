@@ -218,3 +218,87 @@ fn what_a_resized_map_is_joined_to() {
         assert_eq!(report["known_defects"].as_array().map(Vec::len), Some(0), "{report}");
     }
 }
+
+/// A network in which each recogniser of neighbours finds something to look at.
+fn neighbours() -> Vec<u8> {
+    let op = |code, bytes| Operator { code, options: 1, bytes };
+    let [strided_slice, slice, split, unpack] = [45, 65, 49, 88].map(|code| op(code, &[(1, 1)]));
+    let [conv, pad, add, softmax, lstm] = [3, 34, 0, 25, 44].map(|code| op(code, &[(0, 1), (3, 1)]));
+    let matmul = op(126, &[]);
+    let tensors = [
+        int8("x", &[1, 8, 8, 4]),
+        Tensor::integers("begin", &[4], &[0, -1, 0, 0]),
+        Tensor::integers("end", &[4], &[1, 8, 8, 4]),
+        Tensor::integers("strides", &[4], &[1, 2, 1, 1]),
+        int8("rows", &[1, 4, 8, 4]),
+        Tensor::integers("paddings", &[4, 2], &[0, 0, 1, 1, 1, 1, 0, 0]),
+        int8("padded", &[1, 6, 10, 4]),
+        int8("weights", &[4, 3, 3, 4]),
+        int8("y", &[1, 4, 8, 4]),
+        Tensor::integers("axis", &[1], &[3]),
+        int8("split", &[1, 4, 8, 2]),
+        int8("one", &[1, 4, 8, 1]),
+        Tensor::integers("size", &[2], &[8, 16]),
+        int8("resized", &[1, 8, 16, 4]),
+        int8("behind", &[1, 10, 18, 4]),
+        int8("sliced", &[1, 4, 8, 2]),
+        int8("unpacked", &[1, 8, 4]),
+    ];
+    let steps: &[(&Operator, &[usize], usize)] = &[
+        (&strided_slice, &[0, 1, 2, 3], 4),
+        (&pad, &[4, 5], 6),
+        (&conv, &[6, 7], 8),
+        (&add, &[4, 8], 8),
+        (&softmax, &[4], 8),
+        (&split, &[9, 4], 10),
+        (&REDUCE_MAX_KEPT, &[10, 9], 11),
+        (&matmul, &[10, 8], 11),
+        (&slice, &[4, 1, 3], 15),
+        (&REDUCE_MAX_KEPT, &[15, 9], 11),
+        (&unpack, &[4], 16),
+        (&REDUCE_MAX_KEPT, &[16, 9], 11),
+        (&RESIZE_BILINEAR, &[4, 12], 13),
+        (&pad, &[13, 5], 14),
+        (&lstm, &[14], 11),
+        (&RESIZE_NEAREST, &[4, 12], 11),
+    ];
+    graph(steps, &tensors)
+}
+
+#[test]
+fn neighbours_are_looked_at() {
+    let bytes = neighbours();
+    let model = npukit_vela::tflite::Model::parse(&bytes).unwrap();
+    let found = npukit::defects::find(&model);
+    let families: Vec<&str> = found.iter().map(|defect| defect.family.name()).collect();
+    let expected = [
+        "STRIDED_SLICE before a padded kernel",
+        "STRIDED_SLICE before an element-wise operator",
+        "STRIDED_SLICE before an element-wise operator",
+        "slice before REDUCE_MAX/REDUCE_MIN",
+        "slice before BATCH_MATMUL",
+        "slice before REDUCE_MAX/REDUCE_MIN",
+        "slice before REDUCE_MAX/REDUCE_MIN",
+        "PAD or CONCATENATION behind RESIZE_BILINEAR",
+    ];
+    assert_eq!(families, expected, "{found:?}");
+}
+
+proptest::proptest! {
+    /// Whatever a file says, looking for defects ends without a panic.
+    #[test]
+    fn damaged_networks_are_looked_at(
+        changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), proptest::prelude::any::<i32>(), 0u8..4), 1..12),
+    ) {
+        let mut bytes = neighbours();
+        for (place, word, kind) in changes {
+            let at = place.index(bytes.len() / 4) * 4;
+            let word = [word, i32::MAX, i32::MIN, word & 0xFF][usize::from(kind)];
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        if let Ok(model) = npukit_vela::tflite::Model::parse(&bytes) {
+            let found = npukit::defects::find(&model);
+            proptest::prop_assert!(found.len() <= 2 * model.main().operators.len());
+        }
+    }
+}

@@ -8,20 +8,28 @@ pub(super) struct Graph<'m, 'a> {
     main: &'m Subgraph<'a>,
     /// The operator that makes each tensor.
     makers: Vec<Option<usize>>,
+    /// The operators that read each tensor.
+    readers: Vec<Vec<usize>>,
 }
 
 impl<'m, 'a> Graph<'m, 'a> {
     pub(super) fn new(model: &'m Model<'a>) -> Graph<'m, 'a> {
         let main = model.main();
         let mut makers = vec![None; main.tensors.len()];
+        let mut readers = vec![Vec::new(); main.tensors.len()];
         for (index, operator) in main.operators.iter().enumerate() {
             for &output in &operator.outputs {
                 if let Some(maker) = makers.get_mut(output) {
                     *maker = Some(index);
                 }
             }
+            for &input in operator.inputs.iter().flatten() {
+                if let Some(readers) = readers.get_mut(input) {
+                    readers.push(index);
+                }
+            }
         }
-        Graph { model, main, makers }
+        Graph { model, main, makers, readers }
     }
 
     pub(super) fn main(&self) -> &'m Subgraph<'a> {
@@ -46,8 +54,8 @@ impl<'m, 'a> Graph<'m, 'a> {
 
     /// The operators that read an operator's first output.
     pub(super) fn readers(&self, operator: &Operator<'a>) -> impl Iterator<Item = &'m Operator<'a>> {
-        let output = operator.outputs.first().copied();
-        self.main.operators.iter().filter(move |reader| output.is_some() && reader.inputs.contains(&output))
+        let readers = operator.outputs.first().and_then(|&output| self.readers.get(output));
+        readers.into_iter().flatten().filter_map(|&reader| self.main.operators.get(reader))
     }
 
     /// The integers of a constant input, such as axes, permutations and paddings: constants in every network that Vela

@@ -20,6 +20,8 @@ pub(super) struct Behind {
 
 /// Height and width.
 const PLANE: [usize; 2] = [1, 2];
+/// Axes that the masks of STRIDED_SLICE have bits for.
+const MASK_BITS: usize = 31;
 
 /// What the compiler gets wrong about an operator because of those before it.
 pub(super) fn all<'a>(graph: &Graph<'_, 'a>, operator: &Operator<'a>) -> Vec<Behind> {
@@ -89,13 +91,14 @@ pub(super) fn all<'a>(graph: &Graph<'_, 'a>, operator: &Operator<'a>) -> Vec<Beh
             }
         }
         "PAD" | "PADV2" => {
-            let front = graph.integers(operator, 1).unwrap_or_default().chunks(2).any(|pair| pair[0] != 0);
-            let mut readers = graph.readers(operator).peekable();
-            let all_fold =
-                readers.peek().is_some() && readers.all(|reader| folded_pad(graph, reader).is_some());
+            let front = || graph.integers(operator, 1).unwrap_or_default().chunks(2).any(|pair| pair[0] != 0);
+            let all_fold = || {
+                let mut readers = graph.readers(operator).peekable();
+                readers.peek().is_some() && readers.all(|reader| folded_pad(graph, reader).is_some())
+            };
             if let Some(resize) = half_pixel_resize(graph, operator, 0)
-                && front
-                && !all_fold
+                && front()
+                && !all_fold()
             {
                 defects.extend(found(Family::ResizedPadded, U55_U65, resize));
             }
@@ -128,7 +131,7 @@ impl<'m, 'a> Slice<'m, 'a> {
             return None;
         }
         let strides = graph.integers(slice, 3)?;
-        let rank = graph.input(slice, 0)?.shape.len();
+        let rank = Some(graph.input(slice, 0)?.shape.len()).filter(|&rank| rank <= MASK_BITS)?;
         let kept = (0..rank).filter(|axis| shrunk >> axis & 1 == 0);
         let strides: Vec<i64> = kept.map(|axis| strides.get(axis).copied().unwrap_or(1)).collect();
         strides.iter().any(|&stride| stride > 1).then_some(Slice { operator: slice, strides })
@@ -212,7 +215,12 @@ fn folded_pad<'m, 'a>(
     };
     let paddings = graph.integers(pad, 1)?;
     let &[0, 0, top, bottom, left, right, 0, 0] = paddings.as_slice() else { return None };
-    if window.same || !zero || map.shape.len() != 4 {
+    let sizes = 0..=i64::from(i32::MAX);
+    if window.same
+        || !zero
+        || map.shape.len() != 4
+        || [top, bottom, left, right].iter().any(|one| !sizes.contains(one))
+    {
         return None;
     }
     let mut sum = 0;
@@ -292,7 +300,7 @@ impl<'m, 'a> Cut<'m, 'a> {
         let name = maker.name();
         let source = graph.input(maker, usize::from(name == "SPLIT"))?;
         let whole: Vec<i64> = source.shape.iter().map(|&side| side.into()).collect();
-        let rank = whole.len();
+        let rank = Some(whole.len()).filter(|&rank| rank <= MASK_BITS)?;
         let mut begin = vec![0; rank];
         let mut strides = vec![1; rank];
         // The axes that the slice doesn't have.
@@ -309,8 +317,8 @@ impl<'m, 'a> Cut<'m, 'a> {
                 let from = graph.integers(maker, 1)?;
                 for (axis, from) in from.into_iter().enumerate().take(rank) {
                     let given = mask(0) >> axis & 1 == 0 || dropped >> axis & 1 == 1;
-                    let from = if from < 0 { from + whole[axis] } else { from };
-                    begin[axis] = if given { from.clamp(0, whole[axis] - 1) } else { 0 };
+                    let from = if from < 0 { from.saturating_add(whole[axis]) } else { from };
+                    begin[axis] = if given { from.min(whole[axis] - 1).max(0) } else { 0 };
                 }
             }
             "SPLIT" | "SPLIT_V" | "UNPACK" => {
@@ -396,7 +404,7 @@ fn multiplied_slice(operator: &Operator<'_>, cut: &Cut<'_, '_>) -> Option<&'stat
     if cut.strides[..rows].iter().any(|&stride| stride > 1) {
         return Some(&Product::ALL);
     }
-    let tail = cut.begin[rows] + cut.size[rows] == cut.whole[rows];
+    let tail = cut.begin[rows].saturating_add(cut.size[rows]) == cut.whole[rows];
     let last_rows = cut.outermost() == Some(rows) && cut.cuts_only(rows) && tail;
     (!last_rows).then_some(U55_U65)
 }

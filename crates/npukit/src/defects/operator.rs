@@ -98,7 +98,8 @@ fn nearest(from: &[i32], to: &[i32], (align, half): (bool, bool)) -> Option<Fami
     if both.iter().any(|&(from, to)| to > 0 && from >= 16 * to) {
         return Some(Family::ResizeNearestShrink);
     }
-    if align || half {
+    // Vela takes no longer sides.
+    if align || half || both.iter().any(|&(from, to)| from.max(to) > 1 << 16) {
         return None;
     }
     let differs = |&(from, to): &(i64, i64)| (0..to).any(|o| (2 * o + 1) * from / (2 * to) != o * from / to);
