@@ -321,6 +321,18 @@ fn single_operators_at_their_limits() {
         int32(29).check(suite, &bench, &BOTH, Some("MUL int32"));
         int32(30).check(suite, &bench, &BOTH, None);
 
+        let compare = |op: &str, scale: f64| {
+            json!({"op": op, "seed": 1, "same_quant": false,
+                   "other": {"kind": "input", "shape": [1, 4, 4, 8], "scale": scale, "zero_point": 0, "first": false}})
+        };
+        let compared = |op, scale| network(&[1, 4, 4, 8], &[compare(op, scale)]);
+        let family = Some("comparison of different scales");
+        for op in ["LESS", "GREATER_EQUAL"] {
+            compared(op, 0.03).check(suite, &bench, &[Product::U85], family);
+            compared(op, 0.015_625).check(suite, &bench, &[Product::U85], None);
+            compared(op, 0.5).of("int16").check(suite, &bench, &[Product::U85], None);
+        }
+
         let truth = |op: &str, axis: usize, keep: bool| json!({"op": op, "axes": [axis], "keep_dims": keep});
         for op in ["REDUCE_ANY", "REDUCE_ALL"] {
             // Few elements are reduced, so that not all results are alike.

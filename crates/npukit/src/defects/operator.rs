@@ -49,6 +49,8 @@ pub(super) fn family<'a>(graph: &Graph<'_, 'a>, operator: &Operator<'a>) -> Opti
             let rescale = scale(input)? * scale(tensor(1)?)? / scale(graph.output(operator)?)?;
             (rescale < MUL_INT32_RIGHT).then_some(Family::MulInt32)
         }
+        // LiteRT compares the codes of int16, too, but for equality.
+        "GREATER" | "GREATER_EQUAL" | "LESS" | "LESS_EQUAL" if input.data_type == DataType::Int16 => None,
         "EQUAL" | "NOT_EQUAL" | "GREATER" | "GREATER_EQUAL" | "LESS" | "LESS_EQUAL"
             if input.data_type != DataType::Int32 =>
         {
