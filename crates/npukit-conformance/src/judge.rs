@@ -116,6 +116,18 @@ fn reference_difference(
                 "LiteRT reads the 32-bit biases of an int16 CONV_2D as 64-bit ones; TFLM has no kernel for another layer",
             )
         }
+        // A product that is off by one, after the convolution.
+        (_, "int16")
+            if nearest.reference == Reference::Tflm
+                && nearest.max_abs_diff <= 8.0
+                && record.product != Product::U85
+                && has_narrow_bias(case)
+                && has(case, "MUL") =>
+        {
+            Some(
+                "LiteRT reads the 32-bit biases of an int16 CONV_2D as 64-bit ones; TFLM computes MUL's multiplier in double precision, LiteRT and Vela in float32",
+            )
+        }
         (_, "int8" | "int16") if off_by_one && refuses(Reference::Tflm) && has(case, "FULLY_CONNECTED") => {
             Some(
                 "LiteRT's FULLY_CONNECTED rounds otherwise than the program and TFLM, and TFLM has no kernel for another layer",
@@ -229,6 +241,22 @@ mod tests {
         assert!(matches!(judge(&compare), Verdict::Failure(_)));
         compare.case.parameters["input"]["scale"] = json!(1e-4);
         assert!(matches!(judge(&compare), Verdict::Explained { .. }));
+    }
+
+    #[test]
+    fn two_references_may_each_have_a_layer_of_their_own_way() {
+        let chain = |layers: serde_json::Value, difference| {
+            let differences = [(Reference::Tflm, difference), (Reference::LitertRef, 27311.0)];
+            let mut record = record("CHAIN", "int16", &differences);
+            record.case.parameters["layers"] = layers;
+            judge(&record)
+        };
+        let product = json!({"op": "MUL"});
+        let narrow = json!({"op": "CONV_2D", "bias": "int32"});
+        assert!(matches!(chain(json!([product, narrow]), 3.0), Verdict::Explained { .. }));
+        assert!(matches!(chain(json!([product, narrow]), 9.0), Verdict::Failure(_)));
+        assert!(matches!(chain(json!([narrow]), 3.0), Verdict::Failure(_)));
+        assert!(matches!(chain(json!([product]), 3.0), Verdict::Failure(_)));
     }
 
     #[test]
