@@ -60,6 +60,7 @@ pub trait Contender {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     turns: Vec<Vec<u64>>,
+    inferences: usize,
 }
 
 impl Figures {
@@ -70,7 +71,7 @@ impl Figures {
 
     /// Inferences that were timed.
     pub fn inferences(&self) -> usize {
-        self.turns.iter().map(Vec::len).sum()
+        self.inferences
     }
 
     /// How many times as long these take as others that were measured in turn with them: the median over the turns, each
@@ -106,6 +107,7 @@ pub fn alternate(contenders: &mut [&mut dyn Contender], pace: &Pace) -> Result<V
     for _ in 0..pace.rounds {
         for ((contender, &count), figures) in contenders.iter_mut().zip(&counts).zip(&mut figures) {
             figures.turns.push(contender.run(count)?);
+            figures.inferences += count;
         }
     }
     Ok(figures)
@@ -157,13 +159,15 @@ impl Contender for EngineContender<'_> {
             return timed(session, sample, inferences);
         }
         let threads = self.sessions.len();
-        let each = inferences.div_ceil(threads);
+        // The first threads run one more where they don't share them evenly.
+        let share = |number: usize| inferences / threads + usize::from(number < inferences % threads);
         let started = Instant::now();
         thread::scope(|scope| {
             let running: Vec<_> = self
                 .sessions
                 .iter_mut()
-                .map(|session| scope.spawn(move || timed(session, sample, each)))
+                .enumerate()
+                .map(|(number, session)| scope.spawn(move || timed(session, sample, share(number))))
                 .collect();
             running.into_iter().try_for_each(|thread| match thread.join() {
                 Ok(done) => done.map(drop),
@@ -171,7 +175,7 @@ impl Contender for EngineContender<'_> {
             })
         })?;
         // One figure for the turn: what an inference takes of the time that passed.
-        Ok(vec![nanoseconds(started.elapsed()) / (each * threads) as u64])
+        Ok(vec![nanoseconds(started.elapsed()) / inferences.max(1) as u64])
     }
 }
 

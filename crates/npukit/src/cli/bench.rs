@@ -280,7 +280,7 @@ impl fmt::Display for Report {
             self.accel,
             heading(time(self.ns_per_inference))
         )?;
-        write!(f, "  {} engine, {threads}, median of {} figures", self.engine, self.inferences)?;
+        write!(f, "  {} engine, {threads}, median of {} inferences", self.engine, self.inferences)?;
         if let (Some(single), Some(speedup)) = (self.ns_per_inference_single_thread, self.speedup) {
             write!(f, "; 1 thread takes {}, {speedup:.2} times as long", time(single))?;
         }

@@ -107,7 +107,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let drawn = draw::inputs(network.inputs(), arguments.samples, arguments.seed);
     let all: Vec<Vec<Array>> = given.iter().map(|sample| sample.inputs.clone()).chain(drawn).collect();
     let found = verify::run(&network, arguments.engine, &all, &mut progress)
-        .map_err(|error| stopped(&source, &built, error))?;
+        .map_err(|error| stopped(&source, &built, error, arguments.samples > 0))?;
     let voices = verify::ask(&environment, &built.network, &all, arguments.against, &mut progress)
         .map_err(|error| reference_failure(&source, error))?;
     let verdict = Verdict::new(&network, &found, &voices);
@@ -118,6 +118,10 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let classified =
         labels.map(|labels| labels.classify(&given, network.outputs(), &found)).unwrap_or_default();
     let Verdict { primary, other, .. } = verdict;
+    let mut notes = built.notes.clone();
+    if !primary.bit_exact {
+        notes.extend(differences(&source, arguments.against, other.as_ref())?);
+    }
     let report = Report {
         settled: Settled::new(&source, &built),
         engine: arguments.engine.to_string(),
@@ -137,7 +141,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
         refusals: voices.refusals.into_iter().map(Refused::new).collect(),
         known_defects: source.defects,
         classified,
-        notes: built.notes,
+        notes,
         specs: network.outputs().to_vec(),
         origins: origins(&given, arguments.samples),
     };
@@ -181,13 +185,42 @@ fn ports(source: &Source) -> Outcome<(Vec<TensorSpec>, Vec<TensorSpec>)> {
 }
 
 /// An inference that didn't get to its end, with what is known about the network.
-fn stopped(source: &Source, built: &Built, error: RunError) -> Failure {
+fn stopped(source: &Source, built: &Built, error: RunError, drawn: bool) -> Failure {
     let settled = Settled::new(source, built);
-    Failure::stopped(source.path(), error)
+    let refused = matches!(&error, RunError::Stop(stop) if !stop.is_fault());
+    let mut failure = Failure::stopped(source.path(), error);
+    if drawn && refused {
+        failure = failure.advise(
+            "Drawn inputs take the whole range of their type, which not every network can: give real ones with --input, and \
+             --samples 0.",
+        );
+    }
+    failure
         .with("model", settled.model)
         .with("accel", settled.accel)
         .with("bit_exact", false)
         .with("known_defects", serde_json::json!(source.defects))
+}
+
+/// What else is known about a difference from the reference that decides.
+fn differences(source: &Source, against: Against, other: Option<&Judgement>) -> Outcome<Vec<String>> {
+    let mut notes = Vec::new();
+    if let Some(other) = other.filter(|other| other.bit_exact && against == Against::Auto) {
+        let name = other.reference;
+        notes.push(format!(
+            "the NPU computes what {name} compute; if they are the ones to go by, decide by them with --against litert"
+        ));
+    }
+    let model = source.model()?;
+    if model.main().operators.iter().any(|operator| operator.name() == "SUM") {
+        // Established in docs/conformance.md.
+        notes.push(
+            "SUM: TensorFlow Lite Micro rounds it twice and LiteRT's reference kernel adds wrongly; LiteRT's optimised kernels \
+             compute what the NPU computes, but near ties"
+                .to_owned(),
+        );
+    }
+    Ok(notes)
 }
 
 fn origins(given: &[Sample], drawn: usize) -> Vec<String> {
