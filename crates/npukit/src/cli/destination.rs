@@ -22,15 +22,16 @@ impl Destination {
             Failure::of_file("unwritable", named, format_args!("can't be written: {error}"))
                 .advise("Name another file or folder.")
         };
-        let file = match fs::metadata(named) {
-            Ok(there) if there.is_dir() => return Err(unwritable(&"it is a folder")),
-            Ok(_) => fs::canonicalize(named).map_err(|error| unwritable(&error))?,
-            Err(_) => named.to_owned(),
-        };
-        let destination = Destination { named: named.to_owned(), file };
-        if is_standard_output(&destination.file) {
+        if named == Path::new("-") || is_standard_output(named) {
             return Err(unwritable(&"it is standard output, where the report goes"));
         }
+        let file = match fs::metadata(named) {
+            Ok(there) if there.is_dir() => return Err(unwritable(&"it is a folder")),
+            Ok(there) if there.is_file() => fs::canonicalize(named).map_err(|error| unwritable(&error))?,
+            // A pipe behind /dev/fd has no path of its own.
+            _ => named.to_owned(),
+        };
+        let destination = Destination { named: named.to_owned(), file };
         if destination.is_special() {
             File::options().write(true).open(&destination.file).map_err(|error| unwritable(&error))?;
         } else {
@@ -39,9 +40,11 @@ impl Destination {
             }
             // Gone again at once: an interrupted run leaves nothing behind.
             destination.temporary().map_err(|error| {
-                let folder = destination.folder_of().display();
+                let (there, folder) = (destination.folder_of().is_dir(), destination.folder_of().display());
                 match error.kind() {
-                    io::ErrorKind::NotFound => unwritable(&format_args!("there is no folder {folder}")),
+                    io::ErrorKind::NotFound if !there => {
+                        unwritable(&format_args!("there is no folder {folder}"))
+                    }
                     kind => unwritable(&format_args!("the folder {folder} takes no new file ({kind})")),
                 }
             })?;
@@ -118,14 +121,16 @@ impl Destination {
     }
 }
 
-/// Whether a file is the one that standard output goes to. What a device such as `/dev/null` is given can't be mixed up.
+/// Whether a file is the one that standard output goes to. What a device such as `/dev/null` is given can't be mixed up; a
+/// terminal is one that shows it.
 #[cfg(unix)]
 fn is_standard_output(file: &Path) -> bool {
+    use std::io::IsTerminal;
     use std::os::fd::AsFd;
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let Ok(there) = fs::metadata(file) else { return false };
     let output = io::stdout().as_fd().try_clone_to_owned().and_then(|output| File::from(output).metadata());
-    !there.file_type().is_char_device()
+    (!there.file_type().is_char_device() || io::stdout().is_terminal())
         && output.is_ok_and(|output| (output.dev(), output.ino()) == (there.dev(), there.ino()))
 }
 
@@ -153,7 +158,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = |path: &Path| Destination::check(path).unwrap_err().text();
         assert!(text(folder.path()).contains("is a folder"));
-        assert!(text(&folder.path().join("no/such/a.bin")).contains("can't be written"));
+        assert!(text(&folder.path().join("no/such/a.bin")).contains("there is no folder"));
+        assert!(text(Path::new("-")).contains("it is standard output"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
