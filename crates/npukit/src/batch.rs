@@ -107,7 +107,8 @@ pub fn read(arguments: &[PathBuf], inputs: &[TensorSpec]) -> Result<Vec<Sample>,
     for argument in arguments {
         let (input, path) = named(argument, inputs)?;
         for file in files(path)? {
-            let bytes = fs::read(&file).map_err(|source| BatchError::Read { path: file.clone(), source })?;
+            let bytes = npukit_files::read(&file, npukit_files::ARRAY_BYTES)
+                .map_err(|source| BatchError::Read { path: file.clone(), source })?;
             let npy = |source| BatchError::Npy { path: file.clone(), source };
             if bytes.starts_with(b"PK") {
                 let mut archive = Npz::open(&bytes).map_err(npy)?;

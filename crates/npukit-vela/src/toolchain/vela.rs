@@ -1,7 +1,6 @@
 //! A Vela that can be run.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -98,7 +97,7 @@ impl Vela {
     pub fn configurations(&self) -> Result<VelaIni, ToolchainError> {
         let error = |reason| ToolchainError::Vela { path: self.program.clone(), reason };
         if let Some(path) = &self.ini {
-            let text = fs::read_to_string(path)
+            let text = npukit_files::read_text(path)
                 .map_err(|source| ToolchainError::Folder { path: path.clone(), source })?;
             return VelaIni::parse(&text).map_err(|problem| error(problem.to_string()));
         }

@@ -70,7 +70,8 @@ fn finish(answer: Answer, json: bool) -> Exit {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+    npukit_files::read(path, npukit_files::NETWORK_BYTES)
+        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn in_file<E: Display>(path: &Path) -> impl Fn(E) -> String {

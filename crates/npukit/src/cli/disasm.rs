@@ -1,7 +1,6 @@
 //! `npukit disasm`: the commands of a compiled network, one on each line.
 
 use std::fmt;
-use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -37,7 +36,8 @@ struct Report {
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let path = &arguments.file;
-    let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+    let bytes = npukit_files::read(path, npukit_files::NETWORK_BYTES)
+        .map_err(|error| Failure::reading(path, &error))?;
     let (stated, stream) = match Kind::of(&bytes) {
         Some(Kind::Tflite) => {
             let program = distil::from_vela_tflite(&bytes).map_err(|error| {

@@ -65,7 +65,8 @@ struct Output {
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let path = &arguments.file;
-    let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+    let bytes = npukit_files::read(path, npukit_files::NETWORK_BYTES)
+        .map_err(|error| Failure::reading(path, &error))?;
     if Kind::of(&bytes) == Some(Kind::Tflite) {
         return Err(Failure::of_file("not_an_npub", path, "it is a .tflite, not an .npub")
             .advise("Compile it with npukit build; npukit verify compiles and runs it in one go."));

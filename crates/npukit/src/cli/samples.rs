@@ -74,7 +74,7 @@ impl Labels {
     /// Reads a file with a name on each line and finds the output that has as many elements.
     pub(super) fn read(path: Option<&Path>, outputs: &[TensorSpec]) -> Outcome<Option<Labels>> {
         let Some(path) = path else { return Ok(None) };
-        let text = fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?;
+        let text = npukit_files::read_text(path).map_err(|error| Failure::reading(path, &error))?;
         let names: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
         let names =
             names[..names.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1)].to_vec();
