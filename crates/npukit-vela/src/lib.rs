@@ -24,6 +24,7 @@
 pub mod compile;
 pub mod distil;
 pub mod ini;
+pub mod interrupt;
 pub mod npy;
 pub mod oracle;
 mod process;

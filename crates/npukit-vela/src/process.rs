@@ -1,10 +1,12 @@
 //! Runs a program to its end: output captured line by line, a time limit, and a plain word for how it ended.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::interrupt::Process;
 
 /// The most output kept of one stream, in bytes. A disassembly of the largest stream Vela writes stays below it.
 const KEPT_BYTES: usize = 256 << 20;
@@ -106,18 +108,15 @@ pub(crate) fn run(
     limit: Option<Duration>,
     on_line: &mut dyn FnMut(&str),
 ) -> Result<Finished, RunError> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(RunError::Start)?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let pipes = |child: &mut Child| (child.stdout.take(), child.stderr.take());
+    let (child, (output, errors)) = Process::start(&mut command, pipes).map_err(RunError::Start)?;
     let (sender, lines) = mpsc::channel();
-    if let Some(stream) = child.stdout.take() {
+    if let Some(stream) = output {
         let sender = sender.clone();
         thread::spawn(move || forward(stream, |line| sender.send(Line::Out(line)).is_ok()));
     }
-    if let Some(stream) = child.stderr.take() {
+    if let Some(stream) = errors {
         thread::spawn(move || forward(stream, |line| sender.send(Line::Err(line)).is_ok()));
     }
 
@@ -125,9 +124,8 @@ pub(crate) fn run(
     let mut stdout = String::new();
     let mut stderr = String::new();
     // The readers are left behind after a kill rather than joined: a grandchild may hold the pipes open.
-    let timed_out = |child: &mut std::process::Child, stdout: &str, stderr: &str, after| {
-        let _ = child.kill();
-        let _ = child.wait();
+    let timed_out = |stdout: &str, stderr: &str, after| {
+        child.kill();
         RunError::TimedOut { after, last_words: last_words(stdout, stderr) }
     };
     loop {
@@ -146,22 +144,19 @@ pub(crate) fn run(
             }
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
-                return Err(timed_out(&mut child, &stdout, &stderr, started.elapsed()));
+                return Err(timed_out(&stdout, &stderr, started.elapsed()));
             }
         }
     }
-    let status = match limit {
-        None => child.wait().map_err(RunError::Wait)?,
-        Some(limit) => loop {
-            // A program may close its output long before it ends.
-            if let Some(status) = child.try_wait().map_err(RunError::Wait)? {
-                break status;
-            }
-            if started.elapsed() >= limit {
-                return Err(timed_out(&mut child, &stdout, &stderr, started.elapsed()));
-            }
-            thread::sleep(Duration::from_millis(5));
-        },
+    let status = loop {
+        // A program may close its output long before it ends.
+        if let Some(status) = child.try_wait().map_err(RunError::Wait)? {
+            break status;
+        }
+        if limit.is_some_and(|limit| started.elapsed() >= limit) {
+            return Err(timed_out(&stdout, &stderr, started.elapsed()));
+        }
+        thread::sleep(Duration::from_millis(5));
     };
     Ok(Finished { status, stdout, stderr })
 }

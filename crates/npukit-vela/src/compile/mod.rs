@@ -29,6 +29,7 @@ use std::process::Command;
 use npub::TensorKind;
 
 use crate::distil::{self, CpuOperator, DistilError};
+use crate::interrupt::Folder;
 use crate::process::{self, Finished, RunError};
 use crate::progress::Progress;
 use crate::tflite::Model;
@@ -166,8 +167,7 @@ fn run(
     progress: &mut dyn Progress,
 ) -> Result<Compiled, CompileError> {
     let configuration = options.configuration(vela)?;
-    let folder =
-        tempfile::Builder::new().prefix("npukit-vela-").tempdir().map_err(CompileError::Temporary)?;
+    let folder = Folder::new("npukit-vela-").map_err(CompileError::Temporary)?;
     let network = folder.path().join(format!("{STEM}.tflite"));
     let output = folder.path().join("output");
     fs::write(&network, &prepared.network).map_err(CompileError::Temporary)?;

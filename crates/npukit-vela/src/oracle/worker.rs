@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{OracleError, Reference};
+use crate::interrupt::Process;
 use crate::process;
 use crate::toolchain::isolated;
 
@@ -42,7 +43,7 @@ struct Words {
 /// A running interpreter process. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Worker {
-    child: Child,
+    child: Process,
     requests: Option<ChildStdin>,
     answers: Receiver<io::Result<Frame>>,
     words: Arc<(Mutex<Words>, Condvar)>,
@@ -55,11 +56,11 @@ impl Worker {
         command.args(["-u", "-c", PROGRAM]);
         // LiteRT's chatter about its delegates would drown what matters.
         command.env("TF_CPP_MIN_LOG_LEVEL", "1");
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let requests = child.stdin.take();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let pipes = |child: &mut Child| (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (child, (requests, output, errors)) = Process::start(&mut command, pipes)?;
         let (sender, answers) = mpsc::channel();
-        if let Some(mut output) = child.stdout.take() {
+        if let Some(mut output) = output {
             thread::spawn(move || {
                 loop {
                     let frame = read_frame(&mut output);
@@ -71,7 +72,7 @@ impl Worker {
             });
         }
         let words = Arc::new((Mutex::new(Words::default()), Condvar::new()));
-        if let Some(errors) = child.stderr.take() {
+        if let Some(errors) = errors {
             let words = Arc::clone(&words);
             thread::spawn(move || listen(errors, &words));
         }
@@ -98,7 +99,7 @@ impl Worker {
                 Ok(frame)
             }
             Err(RecvTimeoutError::Timeout) => {
-                let _ = self.child.kill();
+                self.child.kill();
                 Err(OracleError::TimedOut { reference, after: limit })
             }
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
@@ -139,8 +140,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         // The process ends when its input does; one that is busy or stuck is not waited for.
         self.requests = None;
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
     }
 }
 

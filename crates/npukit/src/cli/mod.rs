@@ -9,6 +9,7 @@ mod destination;
 mod disasm;
 mod failure;
 mod inspect;
+mod interrupt;
 mod profile;
 mod progress;
 mod report;
@@ -65,6 +66,7 @@ enum Command {
 
 /// Parses the command line, runs the command, prints what came of it.
 pub(crate) fn main() -> ExitCode {
+    interrupt::watch();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let line = match CommandLine::try_parse_from(&arguments) {
         Ok(line) => line,
