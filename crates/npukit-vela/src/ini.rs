@@ -1,14 +1,42 @@
 //! Vela's configuration files: which system configurations and memory modes one offers, and what they say.
 //!
 //! The format is Python's ConfigParser with one rule of Vela's: a section may name another in `inherit` and then
-//! has its values too, its own taking precedence (Vela 5.2.0, `architecture_features.py`).
+//! has its values too, its own taking precedence (Vela 5.2.0, `architecture_features.py`). What Vela refuses is refused, and
+//! besides what it only passes over: keys that it doesn't know, and figures outside what can be meant. ConfigParser's `%`
+//! stands for itself here.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use ethosu_isa::Product;
 
 /// What begins the name of a section that describes clocks and memories.
 const SYSTEM_CONFIG: &str = "System_Config.";
 /// What begins the name of a section that says which memory holds what.
 const MEMORY_MODE: &str = "Memory_Mode.";
+/// The section whose values all others have, unless they have their own.
+const DEFAULT: &str = "DEFAULT";
+
+/// Memories that a port can lead to.
+const MEMORIES: [&str; 4] = ["Sram", "Dram", "OnChipFlash", "OffChipFlash"];
+/// What is said about a memory. Vela's Python part reads the first five, its compiler all.
+const FIGURES: [&str; 7] =
+    ["clock_scale", "ports_used", "burst_length", "read_latency", "write_latency", "max_reads", "max_writes"];
+
+/// From slow logic in an FPGA to several times the fastest NPU, in hertz.
+const CORE_CLOCK: RangeInclusive<f64> = 1e4..=1e10;
+/// Down to serial flash of one data line beside a fast NPU, up to memory beside a slow one.
+const CLOCK_SCALE: RangeInclusive<f64> = 1e-4..=100.0;
+/// The largest NPU has four ports to one memory.
+const PORTS_USED: RangeInclusive<u32> = 1..=16;
+/// An AXI burst stays within 4 KiB.
+const BURST_LENGTH: RangeInclusive<u32> = 1..=4096;
+/// Cycles; those of Vela's own file are below a thousand.
+const LATENCY: RangeInclusive<u32> = 0..=1_000_000;
+/// Vela's own file has up to 64. 0 is for memory that is only read.
+const OUTSTANDING: RangeInclusive<u32> = 0..=4096;
+/// Bytes that an NPU can address (`max_address_offset` of U65 and U85).
+const CACHE_SIZE: RangeInclusive<u64> = 0..=1 << 40;
 
 /// Why a configuration file can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +68,46 @@ pub enum IniError {
         /// The section where the circle closes.
         section: String,
     },
+    /// A section is there twice.
+    #[error("line {line}: section [{section}] is there a second time")]
+    SectionTwice {
+        /// The second one's number, from 1.
+        line: usize,
+        /// The section.
+        section: String,
+    },
+    /// A key is twice in one section.
+    #[error("line {line}: [{section}] has {key} a second time")]
+    KeyTwice {
+        /// The second one's number, from 1.
+        line: usize,
+        /// The section.
+        section: String,
+        /// The key.
+        key: String,
+    },
+    /// A section has a key that Vela doesn't know, and would pass over.
+    #[error("[{section}] {key}={value}: Vela knows no such key; expected {expected}")]
+    Key {
+        /// The section that was asked for.
+        section: String,
+        /// The key.
+        key: String,
+        /// What stands there.
+        value: String,
+        /// The keys that Vela knows.
+        expected: String,
+    },
+    /// A section leaves out what is needed.
+    #[error("[{section}] has no {key}: expected {expected}")]
+    Missing {
+        /// The section that was asked for.
+        section: String,
+        /// The key.
+        key: String,
+        /// What should stand there.
+        expected: String,
+    },
     /// A value isn't what its key needs.
     #[error("[{section}] {key}={value}: expected {expected}")]
     Value {
@@ -50,6 +118,22 @@ pub enum IniError {
         /// What stands there.
         value: String,
         /// What should.
+        expected: String,
+    },
+    /// A memory mode puts something into memory that isn't for it.
+    #[error("[{section}] {key}={port} is {memory} with [{system}]: expected {expected}")]
+    Memory {
+        /// The memory mode's section.
+        section: String,
+        /// The key.
+        key: &'static str,
+        /// The port.
+        port: String,
+        /// The system configuration's section.
+        system: String,
+        /// The memory behind that port.
+        memory: String,
+        /// Those that it may be.
         expected: &'static str,
     },
 }
@@ -57,8 +141,13 @@ pub enum IniError {
 /// A parsed configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VelaIni {
-    sections: Vec<(String, BTreeMap<String, String>)>,
+    sections: Vec<(String, Values)>,
+    default: Values,
+    only_names: bool,
 }
+
+/// Values by their keys, which have no case; each with its key as it is written.
+type Values = BTreeMap<String, (String, String)>;
 
 /// A memory as seen through one AXI port.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,34 +202,71 @@ impl VelaIni {
     ///
     /// # Errors
     ///
-    /// [`IniError::Line`] and [`IniError::NoSection`].
+    /// [`IniError::Line`], [`IniError::NoSection`], [`IniError::SectionTwice`] and [`IniError::KeyTwice`].
     pub fn parse(text: &str) -> Result<Self, IniError> {
-        let mut sections: Vec<(String, BTreeMap<String, String>)> = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let line_number = index + 1;
-            let line = line.trim();
+        let mut ini = VelaIni::default();
+        let mut section: Option<&str> = None;
+        // The last key and how far it is indented: lines that are indented further go on with its value.
+        let mut last: Option<(String, usize)> = None;
+        for (index, raw) in text.lines().enumerate() {
+            let line = raw.trim();
             if line.is_empty() || line.starts_with([';', '#']) {
                 continue;
             }
-            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-                sections.push((name.to_owned(), BTreeMap::new()));
+            let number = index + 1;
+            let indent = raw.len() - raw.trim_start().len();
+            if let (Some(section), Some((key, _))) = (section, last.as_ref().filter(|last| indent > last.1)) {
+                if let Some((_, value)) = ini.section_mut(section).and_then(|values| values.get_mut(key)) {
+                    value.push('\n');
+                    value.push_str(line);
+                }
                 continue;
             }
-            let Some((key, value)) = line.split_once(['=', ':']) else {
-                return Err(IniError::Line { line: line_number, text: line.to_owned() });
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.get(..rest.rfind(']')?)) {
+                if ini.sections.iter().any(|(known, _)| known == name) {
+                    return Err(IniError::SectionTwice { line: number, section: name.to_owned() });
+                }
+                if name != DEFAULT {
+                    ini.sections.push((name.to_owned(), Values::new()));
+                }
+                (section, last) = (Some(name), None);
+                continue;
+            }
+            let Some((written, value)) = line.split_once(['=', ':']) else {
+                return Err(IniError::Line { line: number, text: line.to_owned() });
             };
-            let Some((_, values)) = sections.last_mut() else {
-                return Err(IniError::NoSection { line: line_number });
+            let Some((section, values)) = section.and_then(|name| Some((name, ini.section_mut(name)?)))
+            else {
+                return Err(IniError::NoSection { line: number });
             };
-            // ConfigParser's keys have no case.
-            values.insert(key.trim().to_lowercase(), value.trim().to_owned());
+            let written = written.trim();
+            let key = written.to_lowercase();
+            let entry = (written.to_owned(), value.trim().to_owned());
+            if values.insert(key.clone(), entry).is_some() {
+                let (section, key) = (section.to_owned(), written.to_owned());
+                return Err(IniError::KeyTwice { line: number, section, key });
+            }
+            last = Some((key, indent));
         }
-        Ok(VelaIni { sections })
+        Ok(ini)
+    }
+
+    fn section_mut(&mut self, section: &str) -> Option<&mut Values> {
+        if section == DEFAULT {
+            return Some(&mut self.default);
+        }
+        self.sections.iter_mut().find(|(name, _)| name == section).map(|(_, values)| values)
     }
 
     /// A file that only has names, as Vela lists them.
     pub(crate) fn from_names(names: impl Iterator<Item = String>) -> Self {
-        VelaIni { sections: names.map(|name| (name, BTreeMap::new())).collect() }
+        let sections = names.map(|name| (name, Values::new())).collect();
+        VelaIni { sections, default: Values::new(), only_names: true }
+    }
+
+    /// Whether only the sections' names are known, as of an own Vela's file.
+    pub fn has_only_names(&self) -> bool {
+        self.only_names
     }
 
     fn names(&self, prefix: &str) -> Vec<&str> {
@@ -157,95 +283,213 @@ impl VelaIni {
         self.names(MEMORY_MODE)
     }
 
-    fn section(&self, section: &str) -> Result<&BTreeMap<String, String>, IniError> {
+    /// The names of [`system_configs`](VelaIni::system_configs) without those that begin with another product's, as in Vela's
+    /// own file.
+    pub fn system_configs_for(&self, product: Product) -> Vec<&str> {
+        let mut names = self.system_configs();
+        let other = |name: &str| {
+            [Product::U55, Product::U65, Product::U85].into_iter().any(|other| {
+                let prefix = other.to_string().replace('-', "_");
+                other != product
+                    && name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(&prefix))
+            })
+        };
+        names.retain(|name| !other(name));
+        names
+    }
+
+    fn section(&self, section: &str) -> Result<&Values, IniError> {
         let found = self.sections.iter().find(|(name, _)| name == section);
         found.map(|(_, values)| values).ok_or_else(|| IniError::Unknown { section: section.to_owned() })
     }
 
-    /// All values of a section, inherited ones included. The name is whole, such as `Memory_Mode.Sram_Only`.
+    /// All values of a section, inherited ones included. The name is whole, such as `Memory_Mode.Sram_Only`; keys are in lower
+    /// case.
     ///
     /// # Errors
     ///
     /// [`IniError::Unknown`] and [`IniError::Circle`].
     pub fn values(&self, section: &str) -> Result<BTreeMap<String, String>, IniError> {
-        let mut all = BTreeMap::new();
+        let values = self.collected(section, true)?;
+        Ok(values.into_iter().map(|(key, (_, value))| (key, value)).collect())
+    }
+
+    fn collected(&self, section: &str, with_default: bool) -> Result<Values, IniError> {
+        let mut all = Values::new();
         let mut seen = Vec::new();
         let mut next = Some(section.to_owned());
         while let Some(name) = next {
             if seen.contains(&name) {
                 return Err(IniError::Circle { section: name });
             }
-            let values = self.section(&name)?;
-            for (key, value) in values {
-                all.entry(key.clone()).or_insert_with(|| value.clone());
+            let own = self.section(&name)?;
+            // ConfigParser finds a default in the section itself, so it comes before what is inherited.
+            for (key, entry) in own.iter().chain(self.default.iter().filter(|_| with_default)) {
+                all.entry(key.clone()).or_insert_with(|| entry.clone());
             }
-            next = values.get("inherit").cloned();
+            next = own.get("inherit").or_else(|| self.default.get("inherit")).map(|(_, value)| value.clone());
             seen.push(name);
         }
         all.remove("inherit");
         Ok(all)
     }
 
+    /// The values of a section that only has these keys.
+    fn known(&self, section: String, keys: &[String]) -> Result<Section, IniError> {
+        // What is in [DEFAULT] may be for other sections.
+        for (key, (written, value)) in self.collected(&section, false)? {
+            if !keys.iter().any(|known| known.eq_ignore_ascii_case(&key)) {
+                let (key, expected) = (written, keys.join(", "));
+                return Err(IniError::Key { section, key, value, expected });
+            }
+        }
+        Ok(Section { values: self.values(&section)?, section })
+    }
+
     /// A system configuration by its short name, such as `Ethos_U55_High_End_Embedded`.
     ///
-    /// Values that the file leaves out are what Vela assumes: 1, or 0 for latencies.
+    /// Figures that the file leaves out are what Vela assumes: 1, or 0 for latencies. As for Vela, a memory has to have one.
     ///
     /// # Errors
     ///
-    /// [`IniError`] for a section that isn't there or a value that isn't a number.
+    /// [`IniError`] for a section that isn't there, a clock or a port that it leaves out, and a value that can't be meant.
     pub fn system_config(&self, name: &str) -> Result<SystemConfig, IniError> {
-        let section = format!("{SYSTEM_CONFIG}{name}");
-        let values = Values { values: self.values(&section)?, section };
+        let ports = ["core_clock", "axi0_port", "axi1_port"].map(str::to_owned);
+        let figures = MEMORIES.iter().flat_map(|memory| FIGURES.map(|figure| format!("{memory}_{figure}")));
+        let keys: Vec<String> = ports.into_iter().chain(figures).collect();
+        let section = self.known(format!("{SYSTEM_CONFIG}{name}"), &keys)?;
         let port = |key: &str| {
-            let memory = values.values.get(key).cloned().unwrap_or_else(|| "Sram".to_owned());
-            let prefix = memory.to_lowercase();
+            let memory =
+                section.one_of(key, &MEMORIES)?.ok_or_else(|| section.missing(key, &MEMORIES.join(", ")))?;
+            let figure = |figure: &str| format!("{memory}_{figure}");
+            let whole = |name: &str, range| section.number(&figure(name), &range, "a whole number");
+            if !FIGURES.iter().any(|name| section.value(&figure(name)).is_some()) {
+                return Err(
+                    section.missing(&figure("clock_scale"), &format!("figures of the memory behind {key}"))
+                );
+            }
             Ok(Port {
-                clock_scale: values.number(&format!("{prefix}_clock_scale"))?.unwrap_or(1.0),
-                ports_used: values.number(&format!("{prefix}_ports_used"))?.unwrap_or(1),
-                burst_bytes: values.number(&format!("{prefix}_burst_length"))?.unwrap_or(1),
-                read_latency_cycles: values.number(&format!("{prefix}_read_latency"))?.unwrap_or(0),
-                write_latency_cycles: values.number(&format!("{prefix}_write_latency"))?.unwrap_or(0),
-                maximum_reads: values.number(&format!("{prefix}_max_reads"))?,
-                maximum_writes: values.number(&format!("{prefix}_max_writes"))?,
-                memory,
+                clock_scale: section.number(&figure("clock_scale"), &CLOCK_SCALE, "a number")?.unwrap_or(1.0),
+                ports_used: whole("ports_used", PORTS_USED)?.unwrap_or(1),
+                burst_bytes: whole("burst_length", BURST_LENGTH)?.unwrap_or(1),
+                read_latency_cycles: whole("read_latency", LATENCY)?.unwrap_or(0),
+                write_latency_cycles: whole("write_latency", LATENCY)?.unwrap_or(0),
+                maximum_reads: whole("max_reads", OUTSTANDING)?,
+                maximum_writes: whole("max_writes", OUTSTANDING)?,
+                memory: memory.to_owned(),
             })
         };
-        let core_clock_hz = values.number("core_clock")?.unwrap_or(1.0);
+        let clock = section.number("core_clock", &CORE_CLOCK, "a clock in hertz")?;
+        let core_clock_hz =
+            clock.ok_or_else(|| section.missing("core_clock", &span("a clock in hertz", &CORE_CLOCK)))?;
         Ok(SystemConfig { core_clock_hz, axi0: port("axi0_port")?, axi1: port("axi1_port")? })
     }
 
-    /// A memory mode by its short name, such as `Shared_Sram`.
+    /// A memory mode by its short name, such as `Shared_Sram`. Vela takes `Axi0` where the file says nothing.
     ///
     /// # Errors
     ///
-    /// [`IniError`] for a section that isn't there or a size that isn't a number.
+    /// [`IniError`] for a section that isn't there or a value that can't be meant.
     pub fn memory_mode(&self, name: &str) -> Result<MemoryMode, IniError> {
-        let section = format!("{MEMORY_MODE}{name}");
-        let values = Values { values: self.values(&section)?, section };
-        let port = |key: &str| values.values.get(key).cloned().unwrap_or_else(|| "Axi0".to_owned());
+        let keys =
+            ["const_mem_area", "arena_mem_area", "cache_mem_area", "arena_cache_size"].map(str::to_owned);
+        let section = self.known(format!("{MEMORY_MODE}{name}"), &keys)?;
+        let port = |key| Ok(section.one_of(key, &["Axi0", "Axi1"])?.unwrap_or("Axi0").to_owned());
         Ok(MemoryMode {
-            constants: port("const_mem_area"),
-            arena: port("arena_mem_area"),
-            cache: port("cache_mem_area"),
-            arena_cache_bytes: values.number("arena_cache_size")?,
+            constants: port("const_mem_area")?,
+            arena: port("arena_mem_area")?,
+            cache: port("cache_mem_area")?,
+            arena_cache_bytes: section.number("arena_cache_size", &CACHE_SIZE, "a whole number of bytes")?,
         })
+    }
+
+    /// A system configuration and a memory mode that go together: constants in DRAM or flash, or in SRAM with everything else;
+    /// the arena in SRAM or DRAM; fast scratch in SRAM.
+    ///
+    /// # Errors
+    ///
+    /// [`IniError::Memory`] where they don't; as [`VelaIni::system_config`] and [`VelaIni::memory_mode`].
+    pub fn system(
+        &self,
+        system_config: &str,
+        memory_mode: &str,
+    ) -> Result<(SystemConfig, MemoryMode), IniError> {
+        let (system, mode) = (self.system_config(system_config)?, self.memory_mode(memory_mode)?);
+        let together = mode.constants == mode.arena && mode.constants == mode.cache;
+        let sram = if together { &["Sram"][..] } else { &[] };
+        let areas = [
+            (
+                "const_mem_area",
+                &mode.constants,
+                &[&["Dram", "OnChipFlash", "OffChipFlash"], sram].concat()[..],
+                "Dram, OnChipFlash or OffChipFlash",
+            ),
+            ("arena_mem_area", &mode.arena, &["Sram", "Dram"], "Sram or Dram"),
+            ("cache_mem_area", &mode.cache, &["Sram"], "Sram"),
+        ];
+        for (key, port, allowed, expected) in areas {
+            let memory = &if port == "Axi0" { &system.axi0 } else { &system.axi1 }.memory;
+            if !allowed.contains(&memory.as_str()) {
+                return Err(IniError::Memory {
+                    section: format!("{MEMORY_MODE}{memory_mode}"),
+                    key,
+                    port: port.clone(),
+                    system: format!("{SYSTEM_CONFIG}{system_config}"),
+                    memory: memory.clone(),
+                    expected,
+                });
+            }
+        }
+        Ok((system, mode))
     }
 }
 
-struct Values {
+/// "a whole number from 1 to 16".
+fn span<T: std::fmt::Display>(what: &str, range: &RangeInclusive<T>) -> String {
+    format!("{what} from {} to {}", range.start(), range.end())
+}
+
+struct Section {
     section: String,
     values: BTreeMap<String, String>,
 }
 
-impl Values {
-    fn number<T: std::str::FromStr>(&self, key: &str) -> Result<Option<T>, IniError> {
-        let Some(value) = self.values.get(key) else { return Ok(None) };
-        value.parse().map(Some).map_err(|_| IniError::Value {
+impl Section {
+    fn value(&self, key: &str) -> Option<&String> {
+        self.values.get(&key.to_lowercase())
+    }
+
+    fn missing(&self, key: &str, expected: &str) -> IniError {
+        IniError::Missing {
             section: self.section.clone(),
             key: key.to_owned(),
-            value: value.clone(),
-            expected: "a number",
-        })
+            expected: expected.to_owned(),
+        }
+    }
+
+    fn wrong(&self, key: &str, value: &str, expected: String) -> IniError {
+        IniError::Value {
+            section: self.section.clone(),
+            key: key.to_owned(),
+            value: value.to_owned(),
+            expected,
+        }
+    }
+
+    /// A name, in its case.
+    fn one_of<'n>(&self, key: &str, names: &[&'n str]) -> Result<Option<&'n str>, IniError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        let found = names.iter().copied().find(|name| name == value);
+        found.map(Some).ok_or_else(|| self.wrong(key, value, names.join(", ")))
+    }
+
+    fn number<T>(&self, key: &str, range: &RangeInclusive<T>, what: &str) -> Result<Option<T>, IniError>
+    where
+        T: std::str::FromStr + PartialOrd + std::fmt::Display,
+    {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        let number = value.parse().ok().filter(|number| range.contains(number));
+        number.map(Some).ok_or_else(|| self.wrong(key, value, span(what, range)))
     }
 }
 
@@ -288,5 +532,139 @@ mod tests {
         let ini = VelaIni::parse("[Memory_Mode.A]\narena_cache_size=many\n").unwrap();
         assert!(matches!(ini.memory_mode("A"), Err(IniError::Value { .. })));
         assert!(matches!(ini.memory_mode("Z"), Err(IniError::Unknown { .. })));
+    }
+
+    /// What stands before is what Vela 5.2.0 takes; each change is one that it refuses, or takes for something else.
+    #[test]
+    fn nonsense_is_refused() {
+        let refused = |from: &str, to: &str, said: &str| {
+            let text = SAMPLE.replace(from, to);
+            assert_ne!(text, SAMPLE, "{from}");
+            let system = VelaIni::parse(&text).and_then(|ini| ini.system("Board", "Base"));
+            assert_eq!(system.unwrap_err().to_string(), said);
+        };
+        assert!(VelaIni::parse(SAMPLE).unwrap().system("Board", "Base").is_ok());
+        let memories = "expected Sram, Dram, OnChipFlash, OffChipFlash";
+        refused(
+            "axi0_port=Sram",
+            "axi0_port=Bogus",
+            &format!("[System_Config.Board] axi0_port=Bogus: {memories}"),
+        );
+        refused(
+            "axi0_port=Sram",
+            "axi0_port=sram",
+            &format!("[System_Config.Board] axi0_port=sram: {memories}"),
+        );
+        refused(
+            "axi1_port = OffChipFlash\n",
+            "",
+            &format!("[System_Config.Board] has no axi1_port: {memories}"),
+        );
+        refused("axi0_port=Sram\n", "", &format!("[System_Config.Board] has no axi0_port: {memories}"));
+        let clock = "a clock in hertz from 10000 to 10000000000";
+        refused(
+            "core_clock=400e6\n",
+            "",
+            &format!("[System_Config.Board] has no core_clock: expected {clock}"),
+        );
+        for wrong in ["1e300", "inf", "nan", "-4e8", "400", "fast", "400e6\n  9"] {
+            let said =
+                format!("[System_Config.Board] core_clock={}: expected {clock}", wrong.replace("  ", ""));
+            refused("=400e6", &format!("={wrong}"), &said);
+        }
+        refused(
+            "Scale=0.125".to_lowercase().as_str(),
+            "scale=1e-300",
+            "[System_Config.Board] OffChipFlash_clock_scale=1e-300: expected a number from 0.0001 to 100",
+        );
+        refused(
+            "Sram_burst_length=32",
+            "Sram_burst_length=4294967295",
+            "[System_Config.Board] Sram_burst_length=4294967295: expected a whole number from 1 to 4096",
+        );
+        refused(
+            "Sram_burst_length=32\n",
+            "",
+            "[System_Config.Board] has no Sram_clock_scale: expected figures of the memory behind axi0_port",
+        );
+        let section = "[Memory_Mode.Base]";
+        refused(
+            "arena_mem_area=Axi0",
+            "arena_mem_area=AXI0",
+            &format!("{section} arena_mem_area=AXI0: expected Axi0, Axi1"),
+        );
+        let flash = "Axi1 is OffChipFlash with [System_Config.Board]: expected";
+        refused(
+            "arena_mem_area=Axi0",
+            "arena_mem_area=Axi1",
+            &format!("{section} arena_mem_area={flash} Sram or Dram"),
+        );
+        refused(
+            "cache_mem_area=Axi0",
+            "cache_mem_area=Axi1",
+            &format!("{section} cache_mem_area={flash} Sram"),
+        );
+        refused(
+            "const_mem_area=Axi1\narena_mem_area=Axi0\n",
+            "arena_mem_area=Axi1\n",
+            &format!(
+                "{section} const_mem_area=Axi0 is Sram with [System_Config.Board]: expected Dram, OnChipFlash or OffChipFlash"
+            ),
+        );
+        refused(
+            "# another",
+            "[Memory_Mode.Base]",
+            "line 13: section [Memory_Mode.Base] is there a second time",
+        );
+        refused(
+            "; a comment",
+            "[System_Config.Board]",
+            "line 2: section [System_Config.Board] is there a second time",
+        );
+        refused(
+            "core_clock=400e6\n",
+            "core_clock=400e6\nCore_Clock=1\n",
+            "line 4: [System_Config.Board] has Core_Clock a second time",
+        );
+        let misspelt = VelaIni::parse(&SAMPLE.replace("Sram_burst_length", "Srm_burst_length")).unwrap();
+        let error = misspelt.system("Board", "Base").unwrap_err().to_string();
+        assert!(
+            error.starts_with(
+                "[System_Config.Board] Srm_burst_length=32: Vela knows no such key; expected core_clock, "
+            ),
+            "{error}"
+        );
+        assert!(error.contains("Sram_burst_length"), "{error}");
+    }
+
+    #[test]
+    fn everything_may_be_in_sram() {
+        let text = SAMPLE.replace("const_mem_area=Axi1", "const_mem_area=Axi0");
+        assert!(VelaIni::parse(&text).unwrap().system("Board", "Base").is_ok());
+    }
+
+    /// As ConfigParser has it: a default comes before an inherited value, and may be for sections of another kind.
+    #[test]
+    fn defaults_are_everybodys() {
+        let ini =
+            VelaIni::parse(&format!("[DEFAULT]\narena_mem_area=Axi1\n[DEFAULT]\nother=1\n{SAMPLE}")).unwrap();
+        assert_eq!(ini.memory_mode("Base").unwrap().arena, "Axi0");
+        assert!(ini.system_config("Board").is_ok());
+        let own = "arena_mem_area=Axi1\narena_cache_size";
+        let ini = VelaIni::parse(&format!(
+            "[DEFAULT]\narena_mem_area=Axi1\n{}",
+            SAMPLE.replace(own, "arena_cache_size")
+        ));
+        assert_eq!(ini.unwrap().memory_mode("Small").unwrap().arena, "Axi1");
+    }
+
+    #[test]
+    fn other_products_configurations_are_not_offered() {
+        let ini = VelaIni::parse(
+            "[System_Config.Ethos_U55_A]\n[System_Config.ethos_u85_B]\n[System_Config.Mine]\n",
+        )
+        .unwrap();
+        assert_eq!(ini.system_configs_for(Product::U85), ["ethos_u85_B", "Mine"]);
+        assert_eq!(ini.system_configs_for(Product::U55), ["Ethos_U55_A", "Mine"]);
     }
 }

@@ -383,8 +383,15 @@ fn inspect_prints_them() {
     assert_eq!(object["memory_modes"][0]["system_configs"].as_array().map(Vec::len), Some(1));
     let text = npukit.run(&one).stdout;
     assert!(!text.contains("Sram_Only") && text.contains("commands and constants in OffChipFlash"), "{text}");
-    let text = npukit.run(&["inspect", "d.npub", "--memory-mode", "Dedicated_Sram"]).stdout;
-    assert!(text.contains("not with Dedicated_Sram: Dedicated_Sram with"), "{text}");
+    // The answer is no.
+    let ran = npukit.run(&["inspect", "d.npub", "--memory-mode", "Dedicated_Sram"]);
+    assert!(
+        ran.status == 1 && ran.stdout.contains("not with Dedicated_Sram: Dedicated_Sram with"),
+        "{ran:?}"
+    );
+    let object = npukit.json(1, &["inspect", "d.npub", "--memory-mode", "Dedicated_Sram"]);
+    assert_eq!(object["driver"]["memory_modes"], json!([]));
+    assert_eq!(object["driver"]["excluded_modes"][0]["memory_mode"], "Dedicated_Sram");
 }
 
 #[test]
@@ -399,8 +406,10 @@ fn options_of_inspect_that_fit_nothing() {
     npukit.refused(
         2,
         &["inspect", "d.npub", "--system-config", "Mine"],
-        &["\"Mine\"", "Ethos_U85_SYS_DRAM_Mid"],
+        &["\"Mine\"", "Ethos_U55_Deep_Embedded"],
     );
+    let ran = npukit.run(&["inspect", "d.npub", "--system-config", "Mine"]);
+    assert!(!ran.stderr.contains("Ethos_U85"), "{ran:?}");
     npukit.refused(
         2,
         &["inspect", "d.npub", "--system-config", "Ethos_U65_High_End"],

@@ -8,7 +8,7 @@ use std::path::Path;
 use ethosu_model::clock::{System, simulate};
 use ethosu_model::{Limits, Program};
 use npub::{Accel, Blob, BlobBuilder};
-use npukit::{Accelerator, Toolchain, clock};
+use npukit::{Accelerator, BuildOptions, Toolchain, build, clock};
 use npukit_vela::compile::default_names;
 use npukit_vela::progress::Silent;
 use serde_json::Value;
@@ -169,8 +169,8 @@ fn configurations_are_named() {
     assert_eq!(number(&sram["beats"], "axi1_read"), 0);
     assert!(number(&sram, "total_cycles") < number(&flash, "total_cycles"), "SRAM is faster than flash");
     // By a file of one's own, with a name of one's own.
-    let own = "[System_Config.Board]\ncore_clock=200e6\naxi0_port=Sram\naxi1_port=OffChipFlash\n\
-        [Memory_Mode.Sram_Only]\nconst_mem_area=Axi1\narena_mem_area=Axi0\ncache_mem_area=Axi0\n";
+    let own = "[System_Config.Board]\ncore_clock=200e6\naxi0_port=Sram\naxi1_port=OffChipFlash\nSram_clock_scale=1\n\
+        OffChipFlash_clock_scale=1\n[Memory_Mode.Sram_Only]\nconst_mem_area=Axi1\narena_mem_area=Axi0\ncache_mem_area=Axi0\n";
     npukit.file("own.ini", own.as_bytes());
     let board = [
         "profile",
@@ -197,6 +197,8 @@ fn configurations_are_named() {
         &["profile", "d.npub", "--system-config", "Nix"],
         &["[System_Config.Nix]", "Ethos_U55_Deep_Embedded"],
     );
+    let ran = npukit.run(&["profile", "d.npub", "--system-config", "Nix"]);
+    assert!(!ran.stderr.contains("Ethos_U65") && !ran.stderr.contains("Ethos_U85"), "{ran:?}");
     let missing = ["profile", "d.npub", "--vela-config", "own.ini", "--system-config", "Other"];
     npukit.refused(2, &missing, &["own.ini", "[System_Config.Other]", "Board"]);
     npukit.file("broken.ini", b"core_clock=1");
@@ -214,6 +216,129 @@ fn configurations_are_named() {
         "Sram_Only",
     ];
     npukit.refused(2, &slow, &["slow.ini", "core_clock", "hertz"]);
+}
+
+/// As `inspect` has it: what a network can't run with, it takes no time with.
+#[test]
+fn systems_that_a_network_cannot_run_in() {
+    let npukit = Npukit::new();
+    npukit.json(0, &["build", &digits(), "-o", "55.npub"]);
+    npukit.json(0, &["build", &digits(), "--accel", "ethos-u65-256", "-o", "65.npub"]);
+    let flash = "puts the arena into OffChipFlash, which the NPU can't write";
+    let both = |file: &str, status: i32, options: &[&str], words: &[&str]| {
+        npukit.refused(2, &[&["profile", file], options].concat(), words);
+        let inspected = npukit.run(&[&["inspect", file], options].concat());
+        assert_eq!(inspected.status, status, "{options:?}: {inspected:?}");
+        for word in words {
+            let all = format!("{}{}", inspected.stdout, inspected.stderr);
+            assert!(all.contains(word), "{options:?} doesn't say {word:?}: {inspected:?}");
+        }
+    };
+    let embedded = ["--memory-mode", "Dedicated_Sram", "--system-config", "Ethos_U65_Embedded"];
+    both("65.npub", 1, &embedded, &["65.npub", flash]);
+    both("55.npub", 1, &["--memory-mode", "Dedicated_Sram"], &["55.npub", "Dedicated_Sram", flash]);
+    for other in ["Ethos_U65_High_End", "Ethos_U85_SYS_DRAM_Low"] {
+        let words = ["55.npub", "it is for ethos-u55-256", other, "Ethos_U55_Deep_Embedded"];
+        both("55.npub", 2, &["--system-config", other], &words);
+    }
+    let model = ["profile", &digits(), "--system-config", "Ethos_U65_High_End"];
+    npukit.refused(2, &model, &["it is for ethos-u55-256", "Ethos_U65_High_End"]);
+    // The default memory mode doesn't go with every system configuration; the advice names what does, or what does with it.
+    let advice = npukit.json(2, &["profile", "65.npub", "--system-config", "Ethos_U65_Embedded"]);
+    let advice = advice["error"]["advice"].as_str().unwrap().to_owned();
+    assert!(
+        advice.contains("Dedicated_Sram_384KB") || advice.contains("Ethos_U65_Client_Server"),
+        "{advice}"
+    );
+    // An own file is judged by what it says.
+    let own = "[System_Config.Ethos_U55_High_End_Embedded]\ncore_clock=1e9\naxi0_port=Sram\naxi1_port=Dram\n\
+        Sram_clock_scale=1\nDram_clock_scale=0.5\n[Memory_Mode.Shared_Sram]\nconst_mem_area=Axi1\narena_mem_area=Axi1\n";
+    npukit.file("own.ini", own.as_bytes());
+    let own = ["profile", "55.npub", "--vela-config", "own.ini"];
+    npukit.refused(2, &own, &["55.npub", "Shared_Sram", "AXI1", "only reads"]);
+}
+
+/// Vela refuses each of these, or takes it for something else than what is meant.
+#[test]
+fn nonsense_in_an_own_configuration() {
+    let npukit = Npukit::new();
+    npukit.json(0, &["build", &digits(), "-o", "d.npub"]);
+    let own = "[System_Config.B]\ncore_clock=200e6\naxi0_port=Sram\naxi1_port=OffChipFlash\nSram_clock_scale=1\n\
+        OffChipFlash_clock_scale=0.25\n[Memory_Mode.M]\nconst_mem_area=Axi1\narena_mem_area=Axi0\ncache_mem_area=Axi0\n";
+    npukit.file("own.ini", own.as_bytes());
+    let arguments =
+        ["profile", "d.npub", "--vela-config", "own.ini", "--system-config", "B", "--memory-mode", "M"];
+    let figures = npukit.json(0, &arguments);
+    // The only ones that it has need no names.
+    assert_eq!(npukit.json(0, &arguments[..4]), figures);
+    for (from, to, words) in [
+        ("axi1_port=OffChipFlash", "axi1_port=Bogus", ["[System_Config.B] axi1_port=Bogus", "OnChipFlash"]),
+        ("axi1_port=OffChipFlash\n", "", ["[System_Config.B] has no axi1_port", "OffChipFlash"]),
+        (
+            "arena_mem_area=Axi0",
+            "arena_mem_area=Axi1",
+            ["arena_mem_area=Axi1 is OffChipFlash", "Sram or Dram"],
+        ),
+        ("Sram_clock", "Srm_clock", ["Srm_clock_scale=1: Vela knows no such key", "Sram_clock_scale"]),
+        ("[Memory", "[System_Config.B]\n[Memory", ["section [System_Config.B]", "a second time"]),
+        ("=0.25", "=1e-300", ["OffChipFlash_clock_scale=1e-300", "from 0.0001 to 100"]),
+        ("=200e6", "=1e300", ["core_clock=1e300", "a clock in hertz from 10000 to 10000000000"]),
+    ] {
+        npukit.file("own.ini", own.replacen(from, to, 1).as_bytes());
+        npukit.refused(2, &arguments, &[&["own.ini"], &words[..]].concat());
+        assert_eq!(npukit.json(2, &arguments)["error"]["kind"], "configuration");
+    }
+    npukit.file("own.ini", b"");
+    let empty = ["profile", "d.npub", "--vela-config", "own.ini"];
+    npukit.refused(2, &empty, &["own.ini", "has no section [System_Config.NAME]"]);
+    npukit.refused(
+        2,
+        &["profile", &digits(), "--vela-config", "own.ini"],
+        &["own.ini", "[System_Config.NAME]"],
+    );
+}
+
+/// What only says how Vela compiles is no use for what it has compiled.
+#[test]
+fn options_of_a_compilation_that_was_made() {
+    let npukit = Npukit::new();
+    npukit.json(0, &["build", &digits(), "-o", "d.npub"]);
+    for (option, value) in [("--arena-cache-size", "10"), ("--io", "separate"), ("--optimise", "Size")] {
+        for command in ["profile", "bench"] {
+            let words = ["d.npub", option, "compiled already", "give the .tflite"];
+            npukit.refused(2, &[command, "d.npub", option, value], &words);
+        }
+    }
+    npukit.refused(2, &["bench", "d.npub", "--memory-mode", "Sram_Only"], &["d.npub", "--memory-mode"]);
+    npukit.refused(2, &["bench", "d.npub", "--accel", "ethos-u55-32"], &["d.npub", "not for ethos-u55-32"]);
+}
+
+/// What Vela itself writes has the same figures as the `.npub` made of it.
+#[test]
+fn networks_that_vela_compiled() {
+    let npukit = Npukit::new();
+    let (vela, _environment) = Toolchain::from_environment().unwrap().vela(&mut Silent).unwrap();
+    for accelerator in [Accelerator::U55_128, Accelerator::U65_256, Accelerator::U85_256] {
+        let options = BuildOptions::new(accelerator);
+        let built = build(&vela, &fs::read(digits()).unwrap(), &options, &mut Silent).unwrap();
+        npukit.file("d.npub", &built.npub);
+        npukit.file("d_vela.tflite", &built.compiled.output);
+        let blob = npukit.json(0, &["profile", "d.npub"]);
+        let report = npukit.json(0, &["profile", "d_vela.tflite", "--trace", "t.json"]);
+        let [program] = report["programs"].as_array().unwrap().as_slice() else { panic!("{report}") };
+        assert_eq!((&program["index"], &report["cpu_operator_count"]), (&0.into(), &0.into()));
+        for key in ["accel", "system_config", "memory_mode", "total_cycles", "beats", "steps"] {
+            assert_eq!(program[key], blob[key], "{accelerator}: {key}");
+        }
+        let trace = fs::read(npukit.folder().join("t.json")).unwrap();
+        let trace: Value = serde_json::from_slice(&trace).unwrap();
+        let name = format!("d_vela.tflite, operator 0 on {accelerator}, clock sim");
+        assert_eq!(trace["traceEvents"][0]["args"]["name"], name);
+        let text = npukit.run(&["profile", "d_vela.tflite"]);
+        assert!(text.status == 0 && text.stdout.contains("d_vela.tflite, operator 0 on "), "{text:?}");
+    }
+    npukit.refused(2, &["profile", "d_vela.tflite", "--accel", "ethos-u55-32"], &["not for ethos-u55-32"]);
+    npukit.refused(2, &["profile", "d_vela.tflite", "--memory-mode", "Shared_Sram"], &["Shared_Sram"]);
 }
 
 #[test]
@@ -258,6 +383,34 @@ fn traces_that_cannot_be_written() {
     npukit.refused(2, &["profile", "d.npub", "--trace", "taken"], &["taken", "is a folder"]);
     npukit.refused(2, &["profile", "d.npub", "--trace", "./d.npub"], &["d.npub", "is read and written"]);
     assert_eq!(fs::read(npukit.folder().join("d.npub")).unwrap(), blob);
+    npukit.refused(2, &["profile", "d.npub", "--trace", "-"], &["-: can't be written", "standard output"]);
+    assert!(!npukit.exists("-"));
+    if Path::new("/dev/stdout").exists() {
+        npukit.refused(
+            2,
+            &["profile", "d.npub", "--trace", "/dev/stdout"],
+            &["/dev/stdout", "it is standard output"],
+        );
+        let digits = digits();
+        for output in ["-", "/dev/stdout"] {
+            npukit.refused(2, &["build", &digits, "-o", output], &[output, "it is standard output"]);
+        }
+        assert!(!npukit.exists("-"));
+    }
+    if Path::new("/proc/self").exists() {
+        npukit.refused(
+            2,
+            &["profile", "d.npub", "--trace", "/proc/x.json"],
+            &["the folder /proc takes no new file"],
+        );
+        // Another pipe than standard output's takes it.
+        let script = "exec 3>&1; \"$0\" profile d.npub --trace /dev/fd/3 >report.txt";
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_npukit")]).current_dir(npukit.folder());
+        let ran = Ran::new(&command.output().unwrap());
+        assert_eq!(ran.status, 0, "{ran:?}");
+        assert!(ran.object()["traceEvents"].is_array(), "{ran:?}");
+    }
     // Named before anything is compiled: a compiler that isn't there would be the next error.
     let digits = digits();
     let early = ["profile", &digits, "--vela", "/nowhere/vela", "--trace", "taken"];

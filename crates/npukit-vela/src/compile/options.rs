@@ -131,6 +131,8 @@ pub struct Configuration {
     pub memory_mode: String,
     /// The own configuration file, if it isn't the one that comes with Vela.
     pub vela_config: Option<PathBuf>,
+    /// What that file said when it was read. It is read once: it may be a pipe.
+    pub vela_config_text: Option<String>,
     /// Which Vela compiled.
     pub vela_version: String,
 }
@@ -148,22 +150,26 @@ pub fn default_names(product: Product) -> (&'static str, &'static str) {
 impl BuildOptions {
     /// Fills in the defaults and checks the names against the configuration file.
     pub(super) fn configuration(&self, vela: &Vela) -> Result<Configuration, CompileError> {
-        let ini = match &self.vela_config {
+        let (ini, vela_config_text) = match &self.vela_config {
             Some(path) => {
-                let text = fs::read_to_string(path).map_err(|source| CompileError::ConfigFile {
-                    path: path.clone(),
-                    problem: source.to_string(),
-                })?;
-                VelaIni::parse(&text).map_err(|error| CompileError::ConfigFile {
-                    path: path.clone(),
-                    problem: error.to_string(),
-                })?
+                let problem = |problem: String| CompileError::ConfigFile { path: path.clone(), problem };
+                let text = npukit_files::read_text(path).map_err(|error| problem(error.to_string()))?;
+                let ini = VelaIni::parse(&text).map_err(|error| problem(error.to_string()))?;
+                for (kind, known) in
+                    [("System_Config", ini.system_configs()), ("Memory_Mode", ini.memory_modes())]
+                {
+                    if known.is_empty() {
+                        return Err(problem(format!("it has no section [{kind}.NAME]")));
+                    }
+                }
+                (ini, Some(text))
             }
-            None => vela.configurations()?,
+            None => (vela.configurations()?, None),
         };
         let (system, memory) = default_names(self.accelerator.product());
-        let choose = |kind, asked: Option<&str>, default: &str, known: Vec<&str>| {
-            let owned = || known.iter().map(|&name| name.to_owned()).collect();
+        // Those that aren't offered, since they are for another product, may be asked for.
+        let choose = |kind, asked: Option<&str>, default: &str, known: Vec<&str>, offered: &[&str]| {
+            let owned = || offered.iter().map(|&name| name.to_owned()).collect();
             match asked {
                 // An own Vela that doesn't list its names is left to judge them itself.
                 Some(name) if known.contains(&name) || known.is_empty() && self.vela_config.is_none() => {
@@ -186,9 +192,17 @@ impl BuildOptions {
                 self.system_config.as_deref(),
                 system,
                 ini.system_configs(),
+                &ini.system_configs_for(self.accelerator.product()),
             )?,
-            memory_mode: choose("memory mode", self.memory_mode.as_deref(), memory, ini.memory_modes())?,
+            memory_mode: choose(
+                "memory mode",
+                self.memory_mode.as_deref(),
+                memory,
+                ini.memory_modes(),
+                &ini.memory_modes(),
+            )?,
             vela_config: self.vela_config.clone(),
+            vela_config_text,
             vela_version: vela.version().to_owned(),
         })
     }
@@ -207,12 +221,12 @@ impl BuildOptions {
             "--memory-mode",
             &configuration.memory_mode,
         ]);
-        match &configuration.vela_config {
+        match &configuration.vela_config_text {
             None => command.args(["--config", SHIPPED_CONFIG]),
-            Some(path) => {
+            Some(text) => {
                 // Vela looks a path of two parts up among its own files, and wants the ending .ini.
                 let copy = folder.join(CONFIG_FILE);
-                fs::copy(path, &copy).map_err(CompileError::Temporary)?;
+                fs::write(&copy, text).map_err(CompileError::Temporary)?;
                 command.arg("--config").arg(copy)
             }
         };

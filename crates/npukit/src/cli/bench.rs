@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueHint};
 use npub::{Blob, Role, Storage};
 use npukit::bench::{self, BenchError, Contender, EngineContender, Figures, OracleContender, Pace};
-use npukit::{Array, Engine, Network, NetworkError, draw};
+use npukit::{Accelerator, Array, Engine, Network, NetworkError, draw};
 use npukit_vela::oracle::{Loaded, Oracle, OracleOptions, Reference};
 use npukit_vela::progress::Progress;
 use npukit_vela::tflite::Model;
 use npukit_vela::toolchain::Environment;
 use serde::Serialize;
 
-use super::compilation::Options;
+use super::compilation::{Options, SystemOptions};
 use super::failure::{Failure, Outcome};
 use super::progress::Display;
 use super::report::{Answer, heading, table};
@@ -105,8 +105,8 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let path = &arguments.file;
     let mut progress = Display::new();
     let (blob, compiled) = read(arguments, &mut progress)?;
-    let (network, planning) =
-        planned(&blob, arguments.engine).map_err(|error| Failure::network(path, error))?;
+    let (network, planning) = planned(&blob, arguments.compilation.named_accel(), arguments.engine)
+        .map_err(|error| Failure::network(path, error))?;
 
     let sample = draw::sample(network.inputs(), 0, 1);
     let mut engine =
@@ -166,12 +166,19 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
 type Rival = (Environment, Vec<u8>);
 
 /// Reads and prepares a network several times; returns the last one, and the median time.
-fn planned(blob: &[u8], engine: Engine) -> Result<(Network, Duration), NetworkError> {
+fn planned(
+    blob: &[u8],
+    accelerator: Option<Accelerator>,
+    engine: Engine,
+) -> Result<(Network, Duration), NetworkError> {
     const TIMES: usize = 5;
     let mut times = Vec::with_capacity(TIMES);
     loop {
         let started = Instant::now();
-        let network = Network::from_npub(blob)?;
+        let network = match accelerator {
+            Some(accelerator) => Network::from_npub_for(blob, accelerator)?,
+            None => Network::from_npub(blob)?,
+        };
         drop(network.session_on(engine));
         times.push(started.elapsed());
         if times.len() == TIMES {
@@ -184,7 +191,8 @@ fn planned(blob: &[u8], engine: Engine) -> Result<(Network, Duration), NetworkEr
 /// The blob, and where another runtime is asked for, what that one needs.
 fn read(arguments: &Arguments, progress: &mut Display) -> Outcome<(Vec<u8>, Option<Rival>)> {
     let path = &arguments.file;
-    let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+    let bytes = npukit_files::read(path, npukit_files::NETWORK_BYTES)
+        .map_err(|error| Failure::reading(path, &error))?;
     if Blob::parse(&bytes).is_ok() || Model::parse(&bytes).is_err() && is_blob(path) {
         if arguments.against.is_some() {
             return Err(Failure::of_file(
@@ -194,9 +202,10 @@ fn read(arguments: &Arguments, progress: &mut Display) -> Outcome<(Vec<u8>, Opti
             )
             .advise("Give the .tflite in its place; it is compiled first."));
         }
+        arguments.compilation.only_for_compiling(path, SystemOptions::Compiling)?;
         return Ok((bytes, None));
     }
-    let source = arguments.compilation.source(path)?;
+    let source = arguments.compilation.source_of(path, bytes)?;
     source.warn_of_defects();
     let toolchain = arguments.compilation.toolchain()?;
     match arguments.against {

@@ -1,6 +1,5 @@
 //! Options that say how a network is compiled, and the compilation itself.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,9 +33,9 @@ pub(super) struct Options {
     /// An own vela.ini, which the two names above refer to
     #[arg(long, value_name = "FILE")]
     vela_config: Option<PathBuf>,
-    /// Where inputs and outputs live: in regions of their own, or in the arena
-    #[arg(long, value_name = "WHERE", default_value = "separate")]
-    io: Io,
+    /// Where inputs and outputs live: in regions of their own, or in the arena [default: separate]
+    #[arg(long, value_name = "WHERE")]
+    io: Option<Io>,
     /// An own Vela, in the place of the one that npukit installs
     #[arg(long, value_name = "PROGRAM")]
     vela: Option<PathBuf>,
@@ -77,6 +76,15 @@ enum Goal {
     Size,
 }
 
+/// What the options that name the system around the NPU mean to a command that is given a compiled network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SystemOptions {
+    /// They only say how a network is compiled.
+    Compiling,
+    /// They say something about the compiled network as well.
+    Meant,
+}
+
 /// A network that was looked at and can be compiled.
 pub(super) struct Source {
     path: PathBuf,
@@ -97,9 +105,8 @@ pub(super) struct Settled {
 }
 
 impl Source {
-    /// Reads a network and looks at it, before anything costs time.
-    pub(super) fn read(path: &Path) -> Outcome<Source> {
-        let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+    /// Looks at a network, before anything costs time.
+    fn new(path: &Path, bytes: Vec<u8>) -> Outcome<Source> {
         if Kind::of(&bytes) == Some(Kind::Npub) {
             return Err(Failure::of_file("not_a_tflite", path, "it is an .npub, which is compiled already")
                 .advise("Give the .tflite that it was made from; npukit run runs an .npub."));
@@ -138,7 +145,14 @@ impl Options {
 
     /// Reads a network that will be compiled for this NPU, and looks at it before anything costs time.
     pub(super) fn source(&self, path: &Path) -> Outcome<Source> {
-        let mut source = Source::read(path)?;
+        let bytes = npukit_files::read(path, npukit_files::NETWORK_BYTES)
+            .map_err(|error| Failure::reading(path, &error))?;
+        self.source_of(path, bytes)
+    }
+
+    /// The same for one that has been read.
+    pub(super) fn source_of(&self, path: &Path, bytes: Vec<u8>) -> Outcome<Source> {
+        let mut source = Source::new(path, bytes)?;
         let options = self.build_options();
         source.defects.retain(|defect| defect.applies_to(&options));
         Ok(source)
@@ -151,8 +165,8 @@ impl Options {
         options.memory_mode = self.memory_mode.clone();
         options.vela_config = self.vela_config.clone();
         options.io = match self.io {
-            Io::Separate => IoMode::Separate,
-            Io::Arena => IoMode::Arena,
+            None | Some(Io::Separate) => IoMode::Separate,
+            Some(Io::Arena) => IoMode::Arena,
         };
         options.payload = self.cop_format.map(|format| match format {
             CopFormat::Cop1 => PayloadKind::Cop1,
@@ -170,8 +184,33 @@ impl Options {
         options
     }
 
+    /// Refuses options that only say how Vela compiles, for a file that is compiled already.
+    pub(super) fn only_for_compiling(&self, path: &Path, system: SystemOptions) -> Outcome<()> {
+        let compiling = system == SystemOptions::Compiling;
+        let given = [
+            (compiling && self.system_config.is_some(), "--system-config"),
+            (compiling && self.memory_mode.is_some(), "--memory-mode"),
+            (compiling && self.vela_config.is_some(), "--vela-config"),
+            (compiling && self.vela.is_some(), "--vela"),
+            (self.io.is_some(), "--io"),
+            (self.cop_format.is_some(), "--cop-format"),
+            (self.optimise.is_some(), "--optimise"),
+            (self.arena_cache_size.is_some(), "--arena-cache-size"),
+            (!self.vela_arguments.is_empty(), "--vela-arg"),
+            (self.vela_time_limit.is_some(), "--vela-time-limit"),
+        ];
+        match given.into_iter().find(|(given, _)| *given) {
+            Some((_, option)) => {
+                let message =
+                    format_args!("{option} says how a network is compiled, and this one is compiled already");
+                Err(Failure::of_file("usage", path, message).advise("Leave it out, or give the .tflite."))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The NPU to compile for.
-    fn accel(&self) -> Accelerator {
+    pub(super) fn accel(&self) -> Accelerator {
         self.accel.unwrap_or(Accelerator::U55_256)
     }
 

@@ -10,6 +10,7 @@ mod disasm;
 mod failure;
 mod inspect;
 mod interrupt;
+mod placement;
 mod profile;
 mod progress;
 mod report;

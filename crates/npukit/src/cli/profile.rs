@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use ethosu_driver::placement::MemoryMode;
+use ethosu_driver::placement::{MemoryMode, SystemConfig};
 use ethosu_model::clock::{Port, System};
 use ethosu_model::{Limits, Program};
 use npub::Blob;
@@ -13,22 +13,26 @@ use npukit::driver::DriverNeeds;
 use npukit::profile::{Clock, Profile, Step, port_name};
 use npukit::{Accelerator, NetworkError, clock};
 use npukit_vela::compile::{DEBUG_DATABASE_ARGUMENT, DebugDatabase, default_names};
-use npukit_vela::ini::VelaIni;
+use npukit_vela::ini::{IniError, VelaIni};
+use npukit_vela::tflite::Model;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::compilation::Options;
+use super::compilation::{Options, SystemOptions};
 use super::describe::{grouped, name};
 use super::destination::Destination;
 use super::failure::{Failure, Outcome};
 use super::inspect::Kind;
+use super::inspect::compiled::{EthosU, ethos_u};
+use super::placement;
 use super::progress::Display;
-use super::report::{Answer, good, heading};
+use super::report::{Answer, caution, count, good, heading};
 
 /// Say how long an inference takes on the NPU and where the time goes, from the commands alone
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// A compiled network, or a .tflite to compile first
-    #[arg(value_name = "FILE.npub|MODEL.tflite", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE.npub|FILE_vela.tflite|MODEL.tflite", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Whose time: sim, what a real NPU would take, or compiler, what Vela would say
     #[arg(long, value_name = "CLOCK", default_value_t)]
@@ -44,17 +48,39 @@ pub(super) struct Arguments {
 #[derive(Serialize)]
 struct Report {
     file: String,
+    /// Of a network that npukit or the user put into an `.npub`.
+    #[serde(flatten)]
+    one: Profiled,
+    trace: Option<String>,
+}
+
+/// What a `_vela.tflite` has.
+#[derive(Serialize)]
+struct Several {
+    file: String,
+    programs: Vec<Profiled>,
+    /// How many operators are left to the CPU, whose time isn't known.
+    cpu_operator_count: usize,
+    trace: Option<String>,
+}
+
+/// One program's figures.
+#[derive(Serialize)]
+struct Profiled {
+    /// Which operator of a `_vela.tflite` it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
     system_config: String,
     memory_mode: String,
     #[serde(flatten)]
     profile: Profile,
     /// Vela's own total, where it was compiled here.
     vela_estimated_cycles: Option<u64>,
-    trace: Option<String>,
 }
 
 /// A program and the system that it runs in.
 struct Subject {
+    index: Option<usize>,
     program: Program,
     system: System,
     names: (String, String),
@@ -64,31 +90,70 @@ struct Subject {
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let path = &arguments.file;
-    let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+    let bytes = npukit_files::read(path, npukit_files::NETWORK_BYTES)
+        .map_err(|error| Failure::reading(path, &error))?;
     let destination = arguments.trace.as_deref().map(Destination::check).transpose()?;
     if let Some(destination) = &destination {
         apart(arguments, destination)?;
     }
-    let subject = match Kind::of(&bytes) {
-        Some(Kind::Npub) => packed(arguments, &bytes)?,
-        // What is neither is refused where a network is read.
-        _ => compiled(arguments)?,
-    };
-    let profile = Profile::new(&subject.program, &subject.system, arguments.clock, subject.database.as_ref())
-        .map_err(|error| Failure::of_file("not_executable", path, error))?;
-    if let Some(destination) = &destination {
-        let title = path.file_name().unwrap_or_default().to_string_lossy();
-        destination.write(format!("{}\n", profile.trace(&title)).as_bytes())?;
+    let file = path.display().to_string();
+    let trace = destination.as_ref().map(|destination| destination.path().display().to_string());
+    if Kind::of(&bytes) == Some(Kind::Npub) {
+        let one = profiled(arguments, packed(arguments, &bytes)?)?;
+        write_trace(arguments, destination.as_ref(), std::slice::from_ref(&one))?;
+        return Ok(Answer::yes(Report { file, one, trace }));
     }
+    match Model::parse(&bytes) {
+        Ok(model) if model.is_compiled() => {
+            let programs = payloads(arguments, &model)?;
+            let programs: Vec<Profiled> =
+                programs.into_iter().map(|subject| profiled(arguments, subject)).collect::<Outcome<_>>()?;
+            write_trace(arguments, destination.as_ref(), &programs)?;
+            let cpu_operator_count = model.main().operators.len() - programs.len();
+            Ok(Answer::yes(Several { file, programs, cpu_operator_count, trace }))
+        }
+        // What is neither is refused where a network is read.
+        _ => {
+            let one = profiled(arguments, compiled(arguments, bytes)?)?;
+            write_trace(arguments, destination.as_ref(), std::slice::from_ref(&one))?;
+            Ok(Answer::yes(Report { file, one, trace }))
+        }
+    }
+}
+
+fn profiled(arguments: &Arguments, subject: Subject) -> Outcome<Profiled> {
+    let database = subject.database.as_ref();
+    let profile = Profile::new(&subject.program, &subject.system, arguments.clock, database)
+        .map_err(|error| Failure::of_file("not_executable", &arguments.file, error))?;
     let (system_config, memory_mode) = subject.names;
-    Ok(Answer::yes(Report {
-        file: path.display().to_string(),
-        system_config,
-        memory_mode,
-        profile,
-        vela_estimated_cycles: subject.vela_estimated_cycles,
-        trace: destination.map(|destination| destination.path().display().to_string()),
-    }))
+    let vela_estimated_cycles = subject.vela_estimated_cycles;
+    Ok(Profiled { index: subject.index, system_config, memory_mode, profile, vela_estimated_cycles })
+}
+
+/// One trace of all programs, each a process of its own.
+fn write_trace(
+    arguments: &Arguments,
+    destination: Option<&Destination>,
+    programs: &[Profiled],
+) -> Outcome<()> {
+    let Some(destination) = destination else { return Ok(()) };
+    let title = arguments.file.file_name().unwrap_or_default().to_string_lossy();
+    let traces = programs.iter().map(|one| match one.index {
+        Some(index) => one.profile.trace(&format!("{title}, operator {index}")),
+        None => one.profile.trace(&title),
+    });
+    let whole = traces.enumerate().reduce(|(_, mut whole), (number, mut trace)| {
+        let more = trace.get_mut("traceEvents").and_then(Value::as_array_mut).map(std::mem::take);
+        if let Some(events) = whole.get_mut("traceEvents").and_then(Value::as_array_mut) {
+            for mut event in more.unwrap_or_default() {
+                event["pid"] = (number + 1).into();
+                events.push(event);
+            }
+        }
+        (0, whole)
+    });
+    let (_, whole) = whole.unwrap_or_default();
+    destination.write(format!("{whole}\n").as_bytes())
 }
 
 /// Refuses to write the trace over what it is made from.
@@ -111,34 +176,58 @@ fn packed(arguments: &Arguments, bytes: &[u8]) -> Outcome<Subject> {
     let path = &arguments.file;
     let blob = Blob::parse(bytes).map_err(|error| Failure::network(path, error.into()))?;
     let options = &arguments.compilation;
+    options.only_for_compiling(path, SystemOptions::Meant)?;
     let accelerator =
         accelerator(&blob, options.named_accel()).map_err(|error| Failure::network(path, error))?;
     let program = Program::decode(blob.command_stream().bytes(), accelerator, &Limits::default())
         .map_err(|error| Failure::network(path, error.into()))?;
-    let default = default_names(accelerator.product());
-    let (system_config, memory_mode) =
-        (options.system_config().unwrap_or(default.0), options.memory_mode().unwrap_or(default.1));
-    // In an own file a name may mean something else.
-    if options.vela_config().is_none() {
-        fits(path, &blob, memory_mode)?;
+    let needs = DriverNeeds::of_blob_for(&blob, accelerator);
+    let systems = Systems::of(options)?;
+    let (system, names) =
+        systems.system(path, systems.names(options, accelerator), accelerator, needs.ok().as_ref())?;
+    Ok(Subject { index: None, program, system, names, database: None, vela_estimated_cycles: None })
+}
+
+/// Each ethos-u operator of a network that Vela has compiled.
+fn payloads(arguments: &Arguments, model: &Model<'_>) -> Outcome<Vec<Subject>> {
+    let path = &arguments.file;
+    let options = &arguments.compilation;
+    options.only_for_compiling(path, SystemOptions::Meant)?;
+    let operators = ethos_u(path, model)?;
+    if operators.is_empty() {
+        return Err(Failure::of_file("not_executable", path, "its main graph has no ethos-u operator"));
     }
-    let system = if options.names_nothing() {
-        System::usual(accelerator)
-    } else {
-        let file = match options.vela_config() {
-            Some(file) => read_ini(file)?,
-            None => {
-                let mut progress = Display::new();
-                let (vela, _environment) =
-                    options.toolchain()?.vela(&mut progress).map_err(Failure::toolchain)?;
-                progress.finish();
-                vela.configurations().map_err(Failure::toolchain)?
-            }
+    let systems = Systems::of(options)?;
+    let subject = |operator: EthosU<'_>| {
+        let index = operator.index;
+        let stopped = |problem: &dyn fmt::Display| {
+            Failure::of_file("not_executable", path, format_args!("operator {index}: {problem}"))
         };
-        system(&file, options.vela_config(), accelerator, system_config, memory_mode)?
+        let accelerator = operator.payload.accelerator().map_err(|error| stopped(&error))?;
+        if let Some(expected) = options.named_accel().filter(|named| *named != accelerator) {
+            let message =
+                format_args!("operator {index}: it was compiled for {accelerator}, not for {expected}");
+            return Err(Failure::of_file("other_accelerator", path, message)
+                .advise("Compile the network for the NPU that is there."));
+        }
+        let program = Program::decode(operator.payload.stream(), accelerator, &Limits::default())
+            .map_err(|error| stopped(&error))?;
+        let (system, names) = systems.system(
+            path,
+            systems.names(options, accelerator),
+            accelerator,
+            operator.needs.ok().as_ref(),
+        )?;
+        Ok(Subject {
+            index: Some(index),
+            program,
+            system,
+            names,
+            database: None,
+            vela_estimated_cycles: None,
+        })
     };
-    let names = (system_config.to_owned(), memory_mode.to_owned());
-    Ok(Subject { program, system, names, database: None, vela_estimated_cycles: None })
+    operators.into_iter().map(subject).collect()
 }
 
 /// What the blob is for, or where it doesn't say, what the user says.
@@ -154,92 +243,191 @@ fn accelerator(blob: &Blob<'_>, named: Option<Accelerator>) -> Result<Accelerato
     }
 }
 
-/// Refuses a memory mode that the blob can't have been compiled with.
-fn fits(path: &Path, blob: &Blob<'_>, memory_mode: &str) -> Outcome<()> {
-    let (Some(mode), Ok(needs)) = (MemoryMode::from_name(memory_mode), DriverNeeds::of_blob(blob)) else {
-        return Ok(());
-    };
-    let Some(excluded) = needs.routings(Some(mode), None).excluded_modes.into_iter().next() else {
-        return Ok(());
-    };
-    let fitting = needs.routings(None, None).memory_modes;
-    let fitting: Vec<&str> = fitting.iter().map(|routing| routing.memory_mode).collect();
-    let message = format_args!("it can't have been compiled with {memory_mode}: {}", excluded.reason);
-    Err(Failure::of_file("configuration", path, message)
-        .advise(format!("Name the memory mode with --memory-mode: {}.", fitting.join(", "))))
-}
-
 /// Compiles a network and has its layers named.
-fn compiled(arguments: &Arguments) -> Outcome<Subject> {
+fn compiled(arguments: &Arguments, bytes: Vec<u8>) -> Outcome<Subject> {
     let path = &arguments.file;
     let options = &arguments.compilation;
-    let source = options.source(path)?;
+    if options.vela_config().is_none() {
+        if let Some(system) = options.system_config().and_then(SystemConfig::from_name) {
+            placement::fits_product(path, options.accel(), system)?;
+        }
+    }
+    let source = options.source_of(path, bytes)?;
     source.warn_of_defects();
     let mut progress = Display::new();
     let (vela, _environment) = options.toolchain()?.vela(&mut progress).map_err(Failure::toolchain)?;
     let built = options.build_with(&vela, &source, &[DEBUG_DATABASE_ARGUMENT], &mut progress)?;
     progress.finish();
     let configuration = &built.compiled.configuration;
-    let file = match &configuration.vela_config {
-        Some(file) => read_ini(file)?,
-        None => vela.configurations().map_err(Failure::toolchain)?,
+    let own = configuration.vela_config.as_deref().zip(configuration.vela_config_text.as_deref());
+    let systems = match own {
+        Some((file, text)) => Systems::Own { path: file, file: parse_ini(file, text)? },
+        None => Systems::Velas(vela.configurations().map_err(Failure::toolchain)?),
     };
     let accelerator = configuration.accelerator;
-    let (system_config, memory_mode) = (&configuration.system_config, &configuration.memory_mode);
-    let system =
-        system(&file, configuration.vela_config.as_deref(), accelerator, system_config, memory_mode)?;
+    let names = (configuration.system_config.as_str(), configuration.memory_mode.as_str());
+    let blob = Blob::parse(&built.npub).map_err(|error| Failure::new("not_packable", error))?;
+    let needs = DriverNeeds::of_blob(&blob);
+    let (system, names) = systems.system(path, names, accelerator, needs.ok().as_ref())?;
     let program = Program::decode(&built.program.commands, accelerator, &Limits::default())
         .map_err(|error| Failure::network(path, error.into()))?;
     let cycles = built.compiled.summary.as_ref().and_then(|summary| summary.number("cycles_total"));
     Ok(Subject {
+        index: None,
         program,
         system,
-        names: (system_config.clone(), memory_mode.clone()),
+        names,
         database: DebugDatabase::of(&built.compiled),
         vela_estimated_cycles: cycles.map(|cycles| cycles as u64),
     })
 }
 
-fn read_ini(path: &Path) -> Outcome<VelaIni> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?;
-    VelaIni::parse(&text).map_err(|error| Failure::of_file("configuration", path, error))
+fn parse_ini(path: &Path, text: &str) -> Outcome<VelaIni> {
+    VelaIni::parse(text).map_err(|error| Failure::of_file("configuration", path, error))
 }
 
-/// The system that a configuration file describes.
-fn system(
-    file: &VelaIni,
-    path: Option<&Path>,
-    accelerator: Accelerator,
-    system_config: &str,
-    memory_mode: &str,
-) -> Outcome<System> {
-    clock::system(file, system_config, memory_mode).map_err(|error| {
-        let advice = match (path, &error) {
-            (None, clock::SystemError::CoreClock { .. }) => {
-                "An own Vela only tells the names of its configurations: name its file with --vela-config.".to_owned()
+/// Where the figures of a system come from.
+enum Systems<'a> {
+    /// From the clocks: no configuration is named.
+    Usual,
+    /// From the file that comes with Vela.
+    Velas(VelaIni),
+    /// From an own file.
+    Own { path: &'a Path, file: VelaIni },
+}
+
+impl<'a> Systems<'a> {
+    /// The one that the options name.
+    fn of(options: &'a Options) -> Outcome<Systems<'a>> {
+        if let Some(path) = options.vela_config() {
+            let text = npukit_files::read_text(path).map_err(|error| Failure::reading(path, &error))?;
+            let file = parse_ini(path, &text)?;
+            for (kind, known) in
+                [("System_Config", file.system_configs()), ("Memory_Mode", file.memory_modes())]
+            {
+                if known.is_empty() {
+                    let message = format_args!("it has no section [{kind}.NAME]");
+                    return Err(Failure::of_file("configuration", path, message));
+                }
             }
-            _ => {
-                let sections = [file.system_configs(), file.memory_modes()].map(|names| names.join(", "));
-                let [systems, modes] = sections;
-                format!("For {accelerator} name one of its system configurations ({systems}) and memory modes ({modes}).")
+            return Ok(Systems::Own { path, file });
+        }
+        if options.names_nothing() {
+            return Ok(Systems::Usual);
+        }
+        let mut progress = Display::new();
+        let (vela, _environment) = options.toolchain()?.vela(&mut progress).map_err(Failure::toolchain)?;
+        progress.finish();
+        Ok(Systems::Velas(vela.configurations().map_err(Failure::toolchain)?))
+    }
+
+    /// The names that are meant: those of the options, else Vela's defaults, else the only ones that an own file has, as where a
+    /// network is compiled.
+    fn names<'n>(&'n self, options: &'n Options, accelerator: Accelerator) -> (&'n str, &'n str) {
+        let (system, mode) = default_names(accelerator.product());
+        let choose = |named: Option<&'n str>, default: &'n str, known: Vec<&'n str>| match known[..] {
+            [only] => named.unwrap_or(only),
+            _ => named.unwrap_or(default),
+        };
+        let (systems, modes) = match self {
+            Systems::Own { file, .. } => (file.system_configs(), file.memory_modes()),
+            Systems::Usual | Systems::Velas(_) => (Vec::new(), Vec::new()),
+        };
+        (choose(options.system_config(), system, systems), choose(options.memory_mode(), mode, modes))
+    }
+
+    /// The system of a compiled network, which it can have been compiled for, and its names.
+    fn system(
+        &self,
+        path: &Path,
+        (system_name, mode_name): (&str, &str),
+        accelerator: Accelerator,
+        needs: Option<&DriverNeeds>,
+    ) -> Outcome<(System, (String, String))> {
+        let system = match self {
+            Systems::Own { file, .. } => {
+                let system = self.named(accelerator, system_name, mode_name)?;
+                if let (Some(needs), Ok((ports, mode))) = (needs, file.system(system_name, mode_name)) {
+                    placement::fits_own(path, needs, (mode_name, &mode), &ports)?;
+                }
+                system
+            }
+            Systems::Usual | Systems::Velas(_) => {
+                // Names that an own Vela has besides are looked for in its file.
+                if let Some(system) = SystemConfig::from_name(system_name) {
+                    placement::fits_product(path, accelerator, system)?;
+                    if let (Some(needs), Some(mode)) = (needs, MemoryMode::from_name(mode_name)) {
+                        placement::fits(path, needs, mode, system)?;
+                    }
+                }
+                self.named(accelerator, system_name, mode_name)?
             }
         };
-        match path {
-            Some(path) => Failure::of_file("configuration", path, error),
-            None => Failure::new("configuration", format_args!("Vela's configuration file: {error}")),
-        }
-        .advise(advice)
-    })
+        Ok((system, (system_name.to_owned(), mode_name.to_owned())))
+    }
+
+    /// The figures of these sections.
+    fn named(&self, accelerator: Accelerator, system_config: &str, memory_mode: &str) -> Outcome<System> {
+        let file = match self {
+            Systems::Usual => return Ok(System::usual(accelerator)),
+            Systems::Velas(file) | Systems::Own { file, .. } => file,
+        };
+        clock::system(file, system_config, memory_mode).map_err(|error| {
+            let failure = match self {
+                Systems::Own { path, .. } => Failure::of_file("configuration", path, &error),
+                _ => Failure::new("configuration", format_args!("Vela's configuration file: {error}")),
+            };
+            let product = accelerator.product();
+            let (systems, modes) = (file.system_configs_for(product), file.memory_modes());
+            let list = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            match error {
+                IniError::Unknown { .. } => failure.advise(format!(
+                    "Name a system configuration and a memory mode; for {accelerator} there are {}, and {}.",
+                    list(&systems),
+                    list(&modes)
+                )),
+                _ if file.has_only_names() => failure.advise(
+                    "An own Vela only tells the names of its configurations: name its file with --vela-config.",
+                ),
+                _ => failure,
+            }
+        })
+    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.one.write(f, &self.file)?;
+        write_trace_line(f, self.trace.as_deref())
+    }
+}
+
+impl fmt::Display for Several {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for one in &self.programs {
+            let index = one.index.unwrap_or_default();
+            one.write(f, &format!("{}, operator {index}", self.file))?;
+        }
+        if self.cpu_operator_count > 0 {
+            let operators = count(self.cpu_operator_count, "operator");
+            writeln!(f, "{}: {operators} left to the CPU, not counted here", caution("note"))?;
+        }
+        write_trace_line(f, self.trace.as_deref())
+    }
+}
+
+fn write_trace_line(f: &mut fmt::Formatter<'_>, trace: Option<&str>) -> fmt::Result {
+    trace.map_or(Ok(()), |trace| writeln!(f, "{}: a trace for Perfetto", good(trace)))
+}
+
+impl Profiled {
+    fn write(&self, f: &mut fmt::Formatter<'_>, title: &str) -> fmt::Result {
         let Profile { accel, clock, accuracy, .. } = &self.profile;
         let profile = &self.profile;
         writeln!(
             f,
             "{} on {accel}: {} cycles, {:.3} ms at {} MHz (clock {clock})",
-            heading(&self.file),
+            heading(title),
             grouped(profile.total_cycles),
             profile.milliseconds,
             profile.core_clock_hz / 1e6
@@ -265,11 +453,7 @@ impl fmt::Display for Report {
             writeln!(f, "  Vela itself says {} cycles", grouped(cycles))?;
         }
         writeln!(f, "  {}: {accuracy}", heading("how far to believe it"))?;
-        f.write_str(&steps(profile))?;
-        if let Some(trace) = &self.trace {
-            writeln!(f, "{}: a trace for Perfetto", good(trace))?;
-        }
-        Ok(())
+        f.write_str(&steps(profile))
     }
 }
 

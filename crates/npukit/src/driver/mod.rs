@@ -142,13 +142,20 @@ impl DriverNeeds {
     /// # Errors
     /// [`DriverNeedsError`]: it doesn't say which accelerator it is for, or has commands that can't be followed.
     pub fn of_blob(blob: &Blob<'_>) -> Result<DriverNeeds, DriverNeedsError> {
-        let accelerator = match crate::accelerator_of(blob) {
-            Some(accelerator) => accelerator,
+        match crate::accelerator_of(blob) {
+            Some(accelerator) => DriverNeeds::of_blob_for(blob, accelerator),
             None if blob.accel().is_known() => {
-                return Err(DriverNeedsError::NoSuchAccelerator { found: blob.accel() });
+                Err(DriverNeedsError::NoSuchAccelerator { found: blob.accel() })
             }
-            None => return Err(DriverNeedsError::UnknownAccelerator),
-        };
+            None => Err(DriverNeedsError::UnknownAccelerator),
+        }
+    }
+
+    /// The same for a blob that doesn't say what it is for.
+    ///
+    /// # Errors
+    /// [`DriverNeedsError::Program`]: it has commands that can't be followed.
+    pub fn of_blob_for(blob: &Blob<'_>, accelerator: Accelerator) -> Result<DriverNeeds, DriverNeedsError> {
         let commands = blob.command_stream();
         let config = match commands.framing() {
             Framing::Cop1 { config } => config,

@@ -150,6 +150,18 @@ impl DriverNeeds {
         })
     }
 
+    /// Whether the network can have been compiled with a memory mode and a system configuration, and run so.
+    ///
+    /// # Errors
+    /// Why not, in a sentence.
+    pub fn fits(&self, mode: MemoryMode, system: SystemConfig) -> Result<(), String> {
+        let product = self.accelerator.product();
+        if system.product != product {
+            return Err(format!("{} is for the {}", system.name, system.product));
+        }
+        self.placed(mode, system).map(|_| ())
+    }
+
     /// Where everything lies, if the network can run so.
     fn placed(&self, mode: MemoryMode, system: SystemConfig) -> Result<Placement, String> {
         let placement = placement::placement(mode, system).map_err(|error| error.to_string())?;

@@ -11,7 +11,7 @@ use npukit_vela::distil::{self, DistilError};
 use npukit_vela::tflite::{Model, Operator, is_ethos_u};
 use serde::Serialize;
 
-use super::driver::{Choice, Known};
+use super::driver::{Known, Options};
 use super::tflite::Tensor;
 use crate::cli::describe::{self, grouped};
 use crate::cli::failure::{Failure, Outcome};
@@ -54,19 +54,26 @@ struct CpuOperator {
     name: String,
 }
 
-pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>, choice: Choice) -> Outcome<Report> {
+impl Report {
+    /// Whether all programs can run with what was asked for.
+    pub(super) fn is_yes(&self) -> bool {
+        !self.programs.iter().any(|program| program.driver.is_no())
+    }
+}
+
+/// An ethos-u operator with what it is made of.
+pub(in crate::cli) struct EthosU<'a> {
+    pub(in crate::cli) index: usize,
+    pub(in crate::cli) payload: Payload<'a>,
+    constant_bytes: usize,
+    pub(in crate::cli) needs: Result<DriverNeeds, DriverNeedsError>,
+}
+
+/// The ethos-u operators of a network.
+pub(in crate::cli) fn ethos_u<'a>(path: &Path, model: &'a Model<'a>) -> Outcome<Vec<EthosU<'a>>> {
     let graph = model.main();
-    let (mut programs, mut cpu_operators) = (Vec::new(), Vec::new());
-    for operator in &graph.operators {
-        if !is_ethos_u(operator) {
-            let name = operator.outputs.first().map(|&output| graph.tensors[output].name.to_string());
-            cpu_operators.push(CpuOperator {
-                index: operator.index,
-                operator: operator.name().into_owned(),
-                name: name.unwrap_or_default(),
-            });
-            continue;
-        }
+    let operators = graph.operators.iter().filter(|operator| is_ethos_u(operator));
+    let parts = |operator: &Operator<'_>| {
         let data = |input: usize| {
             let tensor = operator.inputs.get(input).copied().flatten();
             tensor.and_then(|tensor| model.data(&graph.tensors[tensor])).unwrap_or_default()
@@ -78,8 +85,19 @@ pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>, choice: Choic
                 format_args!("{operator}: the command stream's payload: {error}"),
             )
         })?;
+        let constant_bytes = data(1).len();
+        let needs = needs(model, operator, &payload, constant_bytes);
+        Ok(EthosU { index: operator.index, payload, constant_bytes, needs })
+    };
+    operators.map(parts).collect()
+}
+
+pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>, options: &Options) -> Outcome<Report> {
+    let graph = model.main();
+    let mut programs = Vec::new();
+    for EthosU { index, payload, constant_bytes, needs } in ethos_u(path, model)? {
         programs.push(Program {
-            index: operator.index,
+            index,
             accel: match payload.accelerator() {
                 Ok(accelerator) => accelerator.to_string(),
                 Err(error) => error.to_string(),
@@ -87,11 +105,20 @@ pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>, choice: Choic
             framing: payload.kind().to_string(),
             architecture: payload.arch_version().to_string(),
             command_bytes: payload.stream().len(),
-            constant_bytes: data(1).len(),
+            constant_bytes,
             staging_bytes: payload.metadata().map(|metadata| metadata.staging_bytes),
-            driver: choice.settings(path, needs(model, operator, &payload, data(1).len()))?,
+            driver: options.settings(path, needs)?,
         });
     }
+    let on_cpu = graph.operators.iter().filter(|operator| !is_ethos_u(operator));
+    let cpu_operators = on_cpu.map(|operator| {
+        let name = operator.outputs.first().map(|&output| graph.tensors[output].name.to_string());
+        CpuOperator {
+            index: operator.index,
+            operator: operator.name().into_owned(),
+            name: name.unwrap_or_default(),
+        }
+    });
     let (memory, obstacle) = match memory(bytes) {
         Ok(memory) => (Some(memory), None),
         Err(error) => (None, Some(error.to_string())),
@@ -104,7 +131,7 @@ pub(super) fn report(path: &Path, bytes: &[u8], model: &Model<'_>, choice: Choic
         inputs: tensors(&graph.inputs),
         outputs: tensors(&graph.outputs),
         programs,
-        cpu_operators,
+        cpu_operators: cpu_operators.collect(),
         memory,
         obstacle,
     })

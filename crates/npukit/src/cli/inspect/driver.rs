@@ -4,13 +4,13 @@ use std::fmt::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use ethosu_driver::placement::{MemoryMode, SystemConfig};
-use npukit::Accelerator;
+use ethosu_driver::placement::SystemConfig;
 use npukit::driver::{DriverNeeds, DriverNeedsError, Route, Routing, Routings};
 use serde::Serialize;
 
 use crate::cli::describe::grouped;
 use crate::cli::failure::{Failure, Outcome};
+use crate::cli::placement;
 use crate::cli::report::{caution, heading, table};
 
 /// Which of the memory modes and system configurations to show.
@@ -22,13 +22,6 @@ pub(super) struct Options {
     /// The system configuration, to say which memory has what
     #[arg(long, value_name = "NAME")]
     system_config: Option<String>,
-}
-
-/// The options with their names looked up.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Choice {
-    mode: Option<MemoryMode>,
-    system: Option<SystemConfig>,
 }
 
 /// What a driver has to be set up with, or why that isn't known.
@@ -47,30 +40,32 @@ pub(super) struct Settings {
     routings: Routings,
     #[serde(skip)]
     system: Option<SystemConfig>,
+    /// Whether it can't run with what was asked for.
+    #[serde(skip)]
+    no: bool,
 }
 
 impl Options {
-    /// Looks the names up.
-    pub(super) fn choice(&self) -> Outcome<Choice> {
-        let modes = MemoryMode::all().iter().map(|mode| mode.name);
-        let systems = SystemConfig::all().iter().map(|system| system.name);
-        let look_up = |name: &Option<String>, found: bool, what, known: Vec<&str>| match name {
-            Some(name) if !found => Err(Failure::new(
-                "configuration",
-                format_args!("{name:?} is no {what} of Vela 5.2.0's Arm/vela.ini"),
-            )
-            .advise(format!(
-                "There are {}. One of an own file has the settings of the one that puts constants, \
-                    arena and fast scratch behind the same ports.",
-                known.join(", ")
-            ))),
-            _ => Ok(()),
-        };
-        let mode = self.memory_mode.as_deref().and_then(MemoryMode::from_name);
-        let system = self.system_config.as_deref().and_then(SystemConfig::from_name);
-        look_up(&self.memory_mode, mode.is_some(), "memory mode", modes.collect())?;
-        look_up(&self.system_config, system.is_some(), "system configuration", systems.collect())?;
-        Ok(Choice { mode, system })
+    /// The settings for a network in a file.
+    pub(super) fn settings(
+        &self,
+        path: &Path,
+        needs: Result<DriverNeeds, DriverNeedsError>,
+    ) -> Outcome<Known> {
+        let product = needs.as_ref().ok().map(|needs| needs.accelerator().product());
+        let (mode, system) =
+            placement::look_up(self.memory_mode.as_deref(), self.system_config.as_deref(), product)?;
+        match needs {
+            Ok(needs) => {
+                if let Some(system) = system {
+                    placement::fits_product(path, needs.accelerator(), system)?;
+                }
+                let routings = needs.routings(mode, system);
+                let no = (mode.is_some() || system.is_some()) && routings.memory_modes.is_empty();
+                Ok(Known::Settings(Box::new(Settings { needs, routings, system, no })))
+            }
+            Err(error) => Ok(Known::Unknown { obstacle: error.to_string() }),
+        }
     }
 
     /// Refuses the options for a file that they say nothing about.
@@ -88,34 +83,10 @@ impl Options {
     }
 }
 
-impl Choice {
-    /// The settings for a network in a file.
-    pub(super) fn settings(
-        self,
-        path: &Path,
-        needs: Result<DriverNeeds, DriverNeedsError>,
-    ) -> Outcome<Known> {
-        match needs {
-            Ok(needs) => {
-                self.fits(path, needs.accelerator())?;
-                let routings = needs.routings(self.mode, self.system);
-                Ok(Known::Settings(Box::new(Settings { needs, routings, system: self.system })))
-            }
-            Err(error) => Ok(Known::Unknown { obstacle: error.to_string() }),
-        }
-    }
-
-    fn fits(self, path: &Path, accelerator: Accelerator) -> Outcome<()> {
-        let product = accelerator.product();
-        let Some(system) = self.system.filter(|system| system.product != product) else { return Ok(()) };
-        let message = format_args!(
-            "it was compiled for {accelerator}, and {} is for the {}",
-            system.name, system.product
-        );
-        let known: Vec<&str> =
-            SystemConfig::all().iter().filter(|one| one.product == product).map(|one| one.name).collect();
-        Err(Failure::of_file("configuration", path, message)
-            .advise(format!("The {product} has {}.", known.join(", "))))
+impl Known {
+    /// Whether it can't run with what was asked for.
+    pub(super) fn is_no(&self) -> bool {
+        matches!(self, Known::Settings(settings) if settings.no)
     }
 }
 

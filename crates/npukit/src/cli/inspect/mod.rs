@@ -1,11 +1,10 @@
 //! `npukit inspect`: what is in a file.
 
-mod compiled;
+pub(super) mod compiled;
 mod driver;
 mod npub;
 mod tflite;
 
-use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -49,22 +48,27 @@ impl Kind {
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome<Answer> {
     let path = &arguments.file;
-    let choice = arguments.driver.choice()?;
-    let bytes = fs::read(path).map_err(|error| Failure::reading(path, &error))?;
+    let options = &arguments.driver;
+    let bytes = npukit_files::read(path, npukit_files::NETWORK_BYTES)
+        .map_err(|error| Failure::reading(path, &error))?;
     match Kind::of(&bytes) {
-        Some(Kind::Npub) => Ok(Answer::yes(npub::report(path, &bytes, choice)?)),
+        Some(Kind::Npub) => {
+            let report = npub::report(path, &bytes, options)?;
+            Ok(Answer::new(report.is_yes(), report))
+        }
         Some(Kind::Tflite) => {
             let model =
                 npukit_vela::tflite::Model::parse(&bytes).map_err(|error| Failure::tflite(path, &error))?;
             if model.is_compiled() {
-                Ok(Answer::yes(compiled::report(path, &bytes, &model, choice)?))
+                let report = compiled::report(path, &bytes, &model, options)?;
+                Ok(Answer::new(report.is_yes(), report))
             } else {
-                arguments.driver.only_for_compiled(path)?;
+                options.only_for_compiled(path)?;
                 Ok(Answer::yes(tflite::report(path, &bytes, &model)))
             }
         }
         Some(Kind::Nbg) => {
-            arguments.driver.only_for_compiled(path)?;
+            options.only_for_compiled(path)?;
             match Nbg::parse(&bytes) {
                 Ok(nbg) => Ok(Answer::yes(nbg)),
                 Err(error) => Err(Failure::of_file("damaged_nb", path, error)),

@@ -11,7 +11,7 @@ use npukit::driver::DriverNeeds;
 use npukit::tensor::{self, TensorSpec};
 use serde::Serialize;
 
-use super::driver::{Choice, Known};
+use super::driver::{Known, Options};
 use crate::cli::describe;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::report::{caution, heading, table};
@@ -64,7 +64,14 @@ struct Tensor {
     fed_from: Option<u32>,
 }
 
-pub(super) fn report(path: &Path, bytes: &[u8], choice: Choice) -> Outcome<Report> {
+impl Report {
+    /// Whether it can run with what was asked for.
+    pub(super) fn is_yes(&self) -> bool {
+        !self.driver.is_no()
+    }
+}
+
+pub(super) fn report(path: &Path, bytes: &[u8], options: &Options) -> Outcome<Report> {
     let blob = Blob::parse(bytes).map_err(|error| Failure::network(path, error.into()))?;
     let header = blob.header();
     let regions = blob.regions().iter().enumerate().map(|(slot, region)| Region {
@@ -100,7 +107,7 @@ pub(super) fn report(path: &Path, bytes: &[u8], choice: Choice) -> Outcome<Repor
         tensors: tensors.collect(),
         memory: MemoryBill::of(&blob),
         operations: operations(&blob),
-        driver: choice.settings(path, DriverNeeds::of_blob(&blob))?,
+        driver: options.settings(path, DriverNeeds::of_blob(&blob))?,
         warnings: warnings(&blob),
     })
 }
