@@ -247,10 +247,10 @@ fn accelerator(blob: &Blob<'_>, named: Option<Accelerator>) -> Result<Accelerato
 fn compiled(arguments: &Arguments, bytes: Vec<u8>) -> Outcome<Subject> {
     let path = &arguments.file;
     let options = &arguments.compilation;
-    if options.vela_config().is_none() {
-        if let Some(system) = options.system_config().and_then(SystemConfig::from_name) {
-            placement::fits_product(path, options.accel(), system)?;
-        }
+    // In an own file a name may mean something else.
+    let named = options.system_config().filter(|_| options.vela_config().is_none());
+    if let Some(system) = named.and_then(SystemConfig::from_name) {
+        placement::fits_product(path, options.accel(), system)?;
     }
     let source = options.source_of(path, bytes)?;
     source.warn_of_defects();
