@@ -8,6 +8,7 @@ use crate::device::HardwareInfo;
 use crate::hooks::{Place, Span};
 use crate::job::{AcceleratorWord, Extent, Job};
 use crate::ports::Setup;
+use crate::reach::Reach;
 use crate::target::Target;
 use crate::{Config, Hooks, JobError};
 
@@ -52,6 +53,9 @@ pub(crate) fn check<T: Target, H: Hooks>(
     let qconfig = hooks.select(Place::Commands, qbase, config.commands).bits();
 
     let usage = job.usage();
+    if let Some(command) = usage.branch {
+        return Err(JobError::Branch { command });
+    }
     let mut regions = [None; REGIONS];
     let mut regioncfg = 0;
     for ((slot, prepared), configured) in (0u8..).zip(&mut regions).zip(config.regions) {
@@ -79,6 +83,11 @@ pub(crate) fn check<T: Target, H: Hooks>(
         }
         let place = Place::Region(slot);
         let basep = npu_address(place, extent, bits, hooks)?;
+        let reach = usage.reach.get(index).copied().unwrap_or_default();
+        if touched && !reach.fits(extent.bytes) {
+            let Reach { start, end, command } = reach;
+            return Err(JobError::OutsideRegion { region: slot, command, start, end, bytes: extent.bytes });
+        }
         let selector = hooks.select(place, basep, configured);
         regioncfg = regioncfg & !(3 << (2 * slot)) | selector.bits() << (2 * slot);
         if written && !config.ports.port(product, selector).can_write(product) {

@@ -188,6 +188,25 @@ pub enum JobError {
         /// The region.
         region: u8,
     },
+    /// An operation uses bytes outside its region.
+    OutsideRegion {
+        /// The region.
+        region: u8,
+        /// The operation that reaches furthest, in bytes from the start of the command stream.
+        command: u32,
+        /// The first byte it uses there, counted from the region's base.
+        start: i64,
+        /// Behind the last byte it uses there.
+        end: i64,
+        /// The bytes that the region has.
+        bytes: u64,
+    },
+    /// The commands go on elsewhere (`NPU_OP_BRANCH` of the U85). No compiler makes such commands, and what they do to memory
+    /// can't be told beforehand.
+    Branch {
+        /// The branch, in bytes from the start of the command stream.
+        command: u32,
+    },
     /// There isn't as much fast memory as the job needs.
     FastMemory {
         /// What the job needs, in bytes.
@@ -257,6 +276,22 @@ impl fmt::Display for JobError {
             }
             JobError::EmptyRegion { region } => {
                 write!(f, "the commands use region {region}, which has no bytes")
+            }
+            JobError::OutsideRegion { region, command, start, end, bytes } => {
+                write!(f, "the operation at byte {command:#x} of the command stream uses bytes ")?;
+                // A negative number in hexadecimal would be its two's complement.
+                match start {
+                    0.. => write!(f, "{start:#x}")?,
+                    _ => write!(f, "-{:#x}", start.unsigned_abs())?,
+                }
+                match end {
+                    0.. => write!(f, " to {end:#x}")?,
+                    _ => write!(f, " to -{:#x}", end.unsigned_abs())?,
+                }
+                write!(f, " of region {region}, which has {bytes:#x}")
+            }
+            JobError::Branch { command } => {
+                write!(f, "the command at byte {command:#x} is a branch, which nobody can follow beforehand")
             }
             JobError::FastMemory { needed, available } => {
                 write!(f, "the job needs {needed:#x} bytes of fast memory, there are {available:#x}")

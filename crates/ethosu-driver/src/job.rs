@@ -269,8 +269,9 @@ impl<'m> Job<'m> {
 
     fn look(&mut self) {
         // Without an accelerator no job runs, so the product doesn't matter then.
-        let product = self.accelerator().map_or(Product::U65, Accelerator::product);
-        self.usage = Usage::of(self.stream, product);
+        let accelerator = self.accelerator();
+        let product = accelerator.map_or(Product::U65, Accelerator::product);
+        self.usage = Usage::of(self.stream, product, accelerator.map_or(1, Accelerator::weight_streams));
     }
 
     /// The accelerator it was compiled for, if it says so.
@@ -318,8 +319,8 @@ impl<'m> Job<'m> {
         self.compiled_for
     }
 
-    pub(crate) fn usage(&self) -> Usage {
-        self.usage
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     pub(crate) fn is_constant(&self, slot: usize) -> bool {

@@ -76,6 +76,7 @@ pub mod placement;
 mod pmu;
 mod pool;
 mod ports;
+mod reach;
 mod running;
 mod scan;
 mod sync;

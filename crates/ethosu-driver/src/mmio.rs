@@ -29,7 +29,12 @@ impl Mmio {
     /// * Nothing else accesses them: there is one `Mmio` for a block.
     /// * An NPU reads and writes memory on its own. Where a job is given *addresses* (see
     ///   [`Region::At`](crate::Region::At)), they name memory that the NPU may read, and write where the job writes, while
-    ///   the job runs. Where a job borrows memory, a [`Running`](crate::Running) guard is not forgotten
+    ///   the job runs.
+    /// * Commands stay inside their regions. The driver checks that before they run, by what each map, stream and transfer
+    ///   covers (`npukit inspect` shows the bytes that a blob's commands reach), with these exceptions, which no compiler makes
+    ///   and which are trusted: transfers of several rows on a U65, of which only the first is known, and U85 maps of three
+    ///   tiles, of which only the first element is. Registers that the commands leave unset count as zero.
+    /// * Where a job borrows memory, a [`Running`](crate::Running) guard is not forgotten
     ///   ([`core::mem::forget`]) while the memory lives on; dropping it is always fine.
     pub const unsafe fn new(base: usize) -> Mmio {
         Mmio { base }

@@ -1,19 +1,25 @@
-//! Which regions a command stream reads and writes: a quick look at its operations, not a check of them.
+//! Which regions a command stream reads and writes, and how far into them: a quick look at its operations, not a check of them.
 //!
-//! The NPU itself is the judge of commands. What can't be followed here is passed over: on the U85 the second input and
-//! index arrays.
+//! The NPU itself is the judge of commands: what it can't read it refuses. What the commands leave unset counts as zero.
 
 use ethosu_isa::Product;
+use ethosu_isa::registers::REGIONS;
 
-/// Regions by bit.
+use crate::reach::{Map, Reach, Registers, Window};
+
+/// What a command stream does with its regions, by bit or by number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) read: u8,
     pub(crate) written: u8,
+    /// The operation that reaches furthest into each region.
+    pub(crate) reach: [Reach; REGIONS],
+    /// The first branch, in bytes from the start of the stream: what comes after it nobody has followed.
+    pub(crate) branch: Option<u32>,
 }
 
 impl Usage {
-    pub(crate) fn touched(self) -> u8 {
+    pub(crate) fn touched(&self) -> u8 {
         self.read | self.written
     }
 }
@@ -21,149 +27,169 @@ impl Usage {
 /// Codes of the commands that matter, from the one place that has them.
 mod code {
     use ethosu_isa::{
-        AccFormat, Command, DmaRegion, DmaStride, ElementSize, ElementwiseMode, Ifm2Broadcast, IfmPrecision,
-        Layout, OfmPrecision, OfmScaleMode, OperandScaleMode, PoolMode, ResizeMode85, Rounding,
+        Branch85, BranchCondition85, Command, DmaRegion, DmaStride, ElementwiseMode, PoolMode, ResizeMode85,
     };
 
     const DMA: DmaRegion = DmaRegion { region: 0, internal: false, stride_mode: DmaStride::D1 };
-    const BROADCAST: Ifm2Broadcast = Ifm2Broadcast {
-        height: false,
-        width: false,
-        depth: false,
-        operand_order_reversed: false,
-        scalar: false,
-    };
 
-    pub(super) const STOP: u32 = Command::Stop { mask: 0 }.code() as u32;
-    pub(super) const CONV: u32 = Command::Conv.code() as u32;
-    pub(super) const DEPTHWISE: u32 = Command::Depthwise.code() as u32;
-    pub(super) const POOL: u32 = Command::Pool(PoolMode::Max).code() as u32;
-    pub(super) const ELEMENTWISE: u32 = Command::Elementwise(ElementwiseMode::Add).code() as u32;
-    pub(super) const RESIZE: u32 = Command::Resize85(ResizeMode85::Nearest).code() as u32;
-    pub(super) const DMA_START: u32 = Command::DmaStart.code() as u32;
-    pub(super) const IFM_REGION: u32 = Command::IfmRegion(0).code() as u32;
-    pub(super) const OFM_REGION: u32 = Command::OfmRegion(0).code() as u32;
-    pub(super) const IFM2_REGION: u32 = Command::Ifm2Region(0).code() as u32;
-    pub(super) const WEIGHT_REGION: u32 = Command::WeightRegion(0).code() as u32;
-    pub(super) const SCALE_REGION: u32 = Command::ScaleRegion(0).code() as u32;
-    pub(super) const DMA_SOURCE: u32 = Command::Dma0SrcRegion(DMA).code() as u32;
-    pub(super) const DMA_DESTINATION: u32 = Command::Dma0DstRegion(DMA).code() as u32;
-    pub(super) const IFM2_BROADCAST: u32 = Command::Ifm2Broadcast(BROADCAST).code() as u32;
-    pub(super) const ACC_FORMAT: u32 = Command::AccFormat(AccFormat::Int32).code() as u32;
-    pub(super) const IFM_PRECISION: u32 = Command::IfmPrecision(IfmPrecision {
-        signed: false,
-        size: ElementSize::Bits8,
-        layout: Layout::Nhwc,
-        scale_mode: OperandScaleMode::Both16,
-        rounding: Rounding::Double,
-    })
-    .code() as u32;
-    pub(super) const OFM_PRECISION: u32 = Command::OfmPrecision(OfmPrecision {
-        signed: false,
-        size: ElementSize::Bits8,
-        layout: Layout::Nhwc,
-        scale_mode: OfmScaleMode::Global,
-        rounding: Rounding::Double,
-    })
-    .code() as u32;
+    pub(super) const STOP: u16 = Command::Stop { mask: 0 }.code();
+    pub(super) const CONV: u16 = Command::Conv.code();
+    pub(super) const DEPTHWISE: u16 = Command::Depthwise.code();
+    pub(super) const POOL: u16 = Command::Pool(PoolMode::Max).code();
+    pub(super) const ELEMENTWISE: u16 = Command::Elementwise(ElementwiseMode::Add).code();
+    pub(super) const RESIZE: u16 = Command::Resize85(ResizeMode85::Nearest).code();
+    pub(super) const DMA_START: u16 = Command::DmaStart.code();
+    pub(super) const WEIGHT_REGION: u16 = Command::WeightRegion(0).code();
+    pub(super) const SCALE_REGION: u16 = Command::ScaleRegion(0).code();
+    pub(super) const DMA_SOURCE: u16 = Command::Dma0SrcRegion(DMA).code();
+    pub(super) const DMA_DESTINATION: u16 = Command::Dma0DstRegion(DMA).code();
+    pub(super) const DMA_INDEX: u16 = Command::Dma0IdxRegion(0).code();
+    pub(super) const ACC_FORMAT: u16 = 0x124;
+    pub(super) const BRANCH: u16 =
+        Command::Branch85(Branch85 { condition: BranchCondition85::Always, target: 0 }).code();
     /// Set in the parameter of `IFM2_BROADCAST` when there is no second map.
     pub(super) const SCALAR: u16 = 1 << 7;
-    /// Element-wise modes of one operand: LeakyReLU, ABS and CLZ have 5 to 7 in U55 and U65 streams.
-    pub(super) const UNARY: core::ops::RangeInclusive<u16> = 5..=7;
+    /// The same on the U85, for either input.
+    pub(super) const SCALAR_85: u16 = 1 << 3;
     /// Set in a DMA's region register for the NPU's internal memory.
     pub(super) const INTERNAL: u16 = 1 << 8;
+    /// Set in the U85's DMA region registers for a side whose rows an index array names.
+    pub(super) const INDEXED: u16 = 1 << 11;
     /// Set in the U85's `ACC_FORMAT` when an operation writes nothing.
     pub(super) const OUTPUT_DISABLED: u16 = 1 << 6;
     /// Set in the U85's precision registers when a map isn't in memory.
     pub(super) const NOT_IN_MEMORY: u16 = 1 << 15;
+    /// The pool that adds up channels.
+    pub(super) const REDUCE_SUM: u16 = 2;
+    /// The U85's pool that starts from the second input.
+    pub(super) const POOL_NONE: u16 = 4;
     /// A payload word follows.
-    pub(super) const PAYLOAD: u32 = 1 << 14;
-}
+    pub(super) const PAYLOAD: u16 = 1 << 14;
 
-#[derive(Default)]
-struct Registers {
-    ifm: u16,
-    ifm_precision: u16,
-    ofm: u16,
-    ofm_precision: u16,
-    acc_format: u16,
-    ifm2: Option<u16>,
-    broadcast: u16,
-    weight: u16,
-    scale: u16,
-    source: u16,
-    destination: u16,
-}
-
-const fn bit(region: u16) -> u8 {
-    1 << (region & 7)
+    /// Whether an element-wise mode has one operand: LeakyReLU, ABS, CLZ, and the U85's NOT.
+    pub(super) const fn is_unary(mode: u16, u85: bool) -> bool {
+        matches!(mode, 5..=7) || u85 && mode == 36
+    }
 }
 
 impl Usage {
-    /// Of a bare command stream.
-    pub(crate) fn of(stream: &[u8], product: Product) -> Usage {
-        let chained = matches!(product, Product::U85);
+    /// Of a bare command stream for an NPU that reads so many streams of weights at once.
+    pub(crate) fn of(stream: &[u8], product: Product, weight_streams: u32) -> Usage {
         let mut usage = Usage::default();
-        let mut registers = Registers::default();
-        let mut words = stream.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
-        while let Some(word) = words.next() {
-            let (code, parameter) = (word & 0xFFFF, (word >> 16) as u16);
+        let mut registers = Registers::new(product, weight_streams);
+        let mut words =
+            (0u32..).zip(stream.as_chunks::<4>().0).map(|(n, word)| (4 * n, u32::from_le_bytes(*word)));
+        while let Some((at, word)) = words.next() {
+            let (code, parameter) = (word as u16, (word >> 16) as u16);
             if code & code::PAYLOAD != 0 {
-                words.next();
+                let Some((_, payload)) = words.next() else { break };
+                if code == code::BRANCH && product == Product::U85 && usage.branch.is_none() {
+                    usage.branch = Some(at);
+                }
+                registers.set_payload(code, parameter, payload);
                 continue;
             }
+            let operation = Operation { registers: &registers, at, product };
             match code {
                 code::STOP => break,
-                code::IFM_REGION => registers.ifm = parameter,
-                code::IFM_PRECISION => registers.ifm_precision = parameter,
-                code::OFM_REGION => registers.ofm = parameter,
-                code::OFM_PRECISION => registers.ofm_precision = parameter,
-                code::ACC_FORMAT => registers.acc_format = parameter,
-                code::IFM2_REGION => registers.ifm2 = Some(parameter),
-                code::IFM2_BROADCAST => registers.broadcast = parameter,
-                code::WEIGHT_REGION => registers.weight = parameter,
-                code::SCALE_REGION => registers.scale = parameter,
-                code::DMA_SOURCE => registers.source = parameter,
-                code::DMA_DESTINATION => registers.destination = parameter,
                 code::CONV | code::DEPTHWISE | code::POOL | code::ELEMENTWISE | code::RESIZE => {
-                    usage.operation(&registers, code, parameter, chained);
+                    operation.kernel(code, parameter, &mut usage);
                 }
-                code::DMA_START => {
-                    if registers.source & code::INTERNAL == 0 {
-                        usage.read |= bit(registers.source);
-                    }
-                    if registers.destination & code::INTERNAL == 0 {
-                        usage.written |= bit(registers.destination);
-                    }
-                }
-                _ => {}
+                code::DMA_START => operation.transfer(&mut usage),
+                _ => registers.set_parameter(code, parameter),
             }
         }
         usage
     }
+}
 
-    fn operation(&mut self, registers: &Registers, code: u32, parameter: u16, chained: bool) {
-        if !(chained && registers.ifm_precision & code::NOT_IN_MEMORY != 0) {
-            self.read |= bit(registers.ifm);
+/// An operation as it starts.
+struct Operation<'r> {
+    registers: &'r Registers,
+    at: u32,
+    product: Product,
+}
+
+impl Operation<'_> {
+    fn add(&self, usage: &mut Usage, region: u16, writes: bool, (start, end): (i64, i64)) {
+        let region = region & 7;
+        let set = if writes { &mut usage.written } else { &mut usage.read };
+        *set |= 1 << region;
+        if let Some(reach) = usage.reach.get_mut(usize::from(region)) {
+            reach.extend(Reach { start, end, command: self.at });
         }
-        let writes = !chained
-            || registers.ofm_precision & code::NOT_IN_MEMORY == 0
-                && registers.acc_format & code::OUTPUT_DISABLED == 0;
-        if writes {
-            self.written |= bit(registers.ofm);
+    }
+
+    fn is_u85(&self) -> bool {
+        self.product == Product::U85
+    }
+
+    fn region(&self, code: u16) -> u16 {
+        self.registers.parameter(code)
+    }
+
+    /// Whether a map is in memory; U55 and U65 have no others.
+    fn is_stored(&self, map: Map) -> bool {
+        !self.is_u85() || self.registers.parameter(map.precision()) & code::NOT_IN_MEMORY == 0
+    }
+
+    fn kernel(&self, code: u16, parameter: u16, usage: &mut Usage) {
+        let registers = self.registers;
+        let mut read = |map: Map, extent| {
+            if self.is_stored(map) {
+                self.add(usage, self.region(map.region()), false, registers.map(map, extent));
+            }
+        };
+        match code {
+            code::ELEMENTWISE => {
+                let broadcast = |map: Map| registers.parameter(map.broadcast());
+                let (first, second) = (broadcast(Map::Ifm), broadcast(Map::Ifm2));
+                if !self.is_u85() {
+                    read(Map::Ifm, registers.operand(0));
+                } else if first & code::SCALAR_85 == 0 {
+                    read(Map::Ifm, registers.operand(first));
+                }
+                let scalar = if self.is_u85() { code::SCALAR_85 } else { code::SCALAR };
+                if second & scalar == 0 && !code::is_unary(parameter, self.is_u85()) {
+                    read(Map::Ifm2, registers.operand(second));
+                }
+            }
+            code::RESIZE => read(Map::Ifm, registers.resized()),
+            code::POOL if self.is_u85() && parameter == code::POOL_NONE => {
+                read(Map::Ifm, registers.window(Window::Flat));
+                read(Map::Ifm2, registers.operand(0));
+            }
+            code::POOL if parameter != code::REDUCE_SUM => read(Map::Ifm, registers.window(Window::Flat)),
+            code::DEPTHWISE => read(Map::Ifm, registers.window(Window::Flat)),
+            _ => read(Map::Ifm, registers.window(Window::Deep)),
         }
         match code {
             // On U85 a bit of the command says that the second input has the weights.
-            code::CONV | code::DEPTHWISE if parameter == 0 => {
-                self.read |= bit(registers.weight) | bit(registers.scale);
-            }
-            code::ELEMENTWISE if !chained => {
-                let map = registers.broadcast & code::SCALAR == 0 && !code::UNARY.contains(&parameter);
-                if let Some(ifm2) = registers.ifm2.filter(|_| map) {
-                    self.read |= bit(ifm2);
-                }
+            code::CONV if parameter != 0 => read(Map::Ifm2, registers.matrix()),
+            code::CONV | code::DEPTHWISE => {
+                registers
+                    .weights(|stretch| self.add(usage, self.region(code::WEIGHT_REGION), false, stretch));
+                registers.scales(|stretch| self.add(usage, self.region(code::SCALE_REGION), false, stretch));
             }
             _ => {}
+        }
+        let disabled = self.is_u85() && registers.parameter(code::ACC_FORMAT) & code::OUTPUT_DISABLED != 0;
+        if self.is_stored(Map::Ofm) && !disabled {
+            let stretch = registers.map(Map::Ofm, registers.stored_output());
+            self.add(usage, self.region(Map::Ofm.region()), true, stretch);
+        }
+    }
+
+    fn transfer(&self, usage: &mut Usage) {
+        let (source, destination) = (self.region(code::DMA_SOURCE), self.region(code::DMA_DESTINATION));
+        if source & code::INTERNAL == 0 {
+            self.add(usage, source, false, self.registers.transfer(true));
+        }
+        if destination & code::INTERNAL == 0 {
+            self.add(usage, destination, true, self.registers.transfer(false));
+        }
+        if self.is_u85() && (source | destination) & code::INDEXED != 0 {
+            self.add(usage, self.region(code::DMA_INDEX), false, self.registers.indices());
         }
     }
 }
@@ -213,8 +239,8 @@ mod tests {
             OfmRegion(6),
             Conv,
         ];
-        let usage = Usage::of(&stream(&commands, Product::U55), Product::U55);
-        assert_eq!(usage, Usage { read: 0b1011, written: 0b1_0100 });
+        let usage = Usage::of(&stream(&commands, Product::U55), Product::U55, 1);
+        assert_eq!((usage.read, usage.written), (0b1011, 0b1_0100));
         assert_eq!(usage.touched(), 0b1_1111);
     }
 
@@ -232,7 +258,8 @@ mod tests {
         {
             let commands =
                 [IfmRegion(0), OfmRegion(1), Ifm2Region(3), Ifm2Broadcast(plain), Elementwise(mode)];
-            assert_eq!(Usage::of(&stream(&commands, Product::U65), Product::U65), Usage { read, written: 2 });
+            let usage = Usage::of(&stream(&commands, Product::U65), Product::U65, 1);
+            assert_eq!((usage.read, usage.written), (read, 2));
         }
     }
 
@@ -247,7 +274,7 @@ mod tests {
                 })
                 .collect();
             for product in Product::ALL {
-                Usage::of(&bytes, product);
+                Usage::of(&bytes, product, 4);
             }
         }
     }

@@ -106,9 +106,9 @@ fn addresses() {
     assert_eq!(message, "the commands use region 1, which has no address");
     let (error, _) = refusal(&mut npu, &mut with(FLASH, &[SOURCE, DESTINATION], &[64]));
     assert_eq!(error, JobError::EmptyRegion { region: 1 });
-    let (_, message) = refusal(&mut npu, &mut with(FLASH, &[SOURCE, 0xFFFF_FFF0], &[64, 17]));
-    assert_eq!(message, "region 1, 0x11 bytes at 0xfffffff0, lies outside the NPU's 32-bit addresses");
-    npu.check(&with(FLASH, &[SOURCE, 0xFFFF_FFF0], &[64, 16])).unwrap();
+    let (_, message) = refusal(&mut npu, &mut with(FLASH, &[SOURCE, 0xFFFF_FFC0], &[64, 65]));
+    assert_eq!(message, "region 1, 0x41 bytes at 0xffffffc0, lies outside the NPU's 32-bit addresses");
+    npu.check(&with(FLASH, &[SOURCE, 0xFFFF_FFC0], &[64, 64])).unwrap();
     let (error, _) = refusal(&mut npu, &mut with(FLASH, &[!15, DESTINATION], &[64, 64]));
     assert!(matches!(error, JobError::Address { place: Place::Region(0), .. }));
     let nine = Job::from_addresses(payload, None, &[0; 9], &[0; 9]);
