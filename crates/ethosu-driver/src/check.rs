@@ -74,12 +74,18 @@ pub(crate) fn check<T: Target, H: Hooks>(
         if written && job.is_constant(index) {
             return Err(JobError::Constant { region: slot });
         }
-        let replaceable = slot == FAST_MEMORY_REGION && !job.is_constant(index);
+        let replaceable = slot == FAST_MEMORY_REGION && job.lends_fast() && !job.is_constant(index);
         if let Some(fast) = config.fast_memory.filter(|_| replaceable) {
             if extent.bytes > fast.bytes {
                 return Err(JobError::FastMemory { needed: extent.bytes, available: fast.bytes });
             }
-            extent.address = fast.address;
+            // All of it is for jobs, so what a job leaves is padding.
+            extent = Extent { address: fast.address, bytes: extent.bytes, room: fast.bytes };
+        } else if !job.has_memory(index) {
+            if touched {
+                return Err(JobError::FastMemory { needed: extent.bytes, available: 0 });
+            }
+            continue;
         }
         let place = Place::Region(slot);
         let basep = npu_address(place, extent, bits, hooks)?;
@@ -93,17 +99,25 @@ pub(crate) fn check<T: Target, H: Hooks>(
         if written && !config.ports.port(product, selector).can_write(product) {
             return Err(JobError::ReadOnlyPort { region: slot, selector: selector.bits() as u8 });
         }
+        let mut owned = extent.bytes;
         if let Some(line) = config.cache_line.filter(|_| written) {
             let size = u64::from(line.max(1));
-            if !extent.address.is_multiple_of(size) || !extent.bytes.is_multiple_of(size) {
-                let Extent { address, bytes } = extent;
+            let whole = extent.bytes.checked_next_multiple_of(size).unwrap_or(u64::MAX);
+            if !extent.address.is_multiple_of(size) || whole > extent.room {
+                let Extent { address, bytes, .. } = extent;
                 return Err(JobError::CacheLine { region: slot, address, bytes, line });
             }
+            // Whoever invalidates lines is given whole ones.
+            owned = whole;
         }
-        *prepared = Some(PreparedRegion { span: span(place, extent), basep, written });
+        *prepared = Some(PreparedRegion {
+            span: Span { place, address: extent.address, bytes: owned },
+            basep,
+            written,
+        });
     }
     Ok(Prepared {
-        stream: span(Place::Commands, stream),
+        stream: Span { place: Place::Commands, address: stream.address, bytes: stream.bytes },
         qbase,
         // At most 16 MiB, as checked.
         qsize: stream.bytes as u32,
@@ -113,13 +127,9 @@ pub(crate) fn check<T: Target, H: Hooks>(
     })
 }
 
-fn span(place: Place, extent: Extent) -> Span {
-    Span { place, address: extent.address, bytes: extent.bytes }
-}
-
 /// Checks that something lies where the NPU can reach it, and says at which address.
 fn npu_address<H: Hooks>(place: Place, extent: Extent, bits: u32, hooks: &H) -> Result<u64, JobError> {
-    let Extent { address, bytes } = extent;
+    let Extent { address, bytes, .. } = extent;
     if !address.is_multiple_of(ALIGNMENT) {
         return Err(JobError::Misaligned { place, address });
     }

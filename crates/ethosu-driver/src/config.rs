@@ -15,7 +15,8 @@ pub struct FastMemory {
     pub bytes: u64,
 }
 
-/// The region that [`FastMemory`] takes the place of. (Core driver 1.99, `FAST_MEMORY_BASE_ADDR_INDEX`.)
+/// The region that [`FastMemory`] takes the place of, in jobs from a `.npub` file and from addresses; not in those that give it
+/// memory as a [`Region`](crate::Region). (Core driver 1.99, `FAST_MEMORY_BASE_ADDR_INDEX`.)
 pub const FAST_MEMORY_REGION: u8 = 2;
 
 /// Reads of `STATUS` that a reset may take, by default the core driver's number.
@@ -35,10 +36,15 @@ pub struct Config<T: Target = Any> {
     pub regions: [Selector; REGIONS],
     /// The memory ports.
     pub ports: T::Ports,
-    /// Where fast scratch lies, if the chip has memory for it.
+    /// Where fast scratch lies, if the chip has memory for it. Takes the place of region 2 in jobs from a `.npub` file
+    /// ([`Job::load`](crate::Job::load), [`Job::from_npub`](crate::Job::from_npub)) and from addresses
+    /// ([`Job::from_addresses`](crate::Job::from_addresses)), as in Arm's driver. Region 2 given as a
+    /// [`Region`](crate::Region) in [`Job::from_payload`](crate::Job::from_payload) stays where it is.
     pub fast_memory: Option<FastMemory>,
     /// Bytes of a line of the CPU's data cache. If given, a region that the NPU writes has to start and end at a line's
-    /// boundary, so that invalidating the cache can't drop a neighbour's data. Arm's M55 and M85 have 32.
+    /// boundary, so that invalidating the cache can't drop a neighbour's data. Arm's M55 and M85 have 32. Of a `.npub` file the
+    /// runtime regions have to be packed for that: [`Job::load_with`](crate::Job::load_with) with
+    /// `npub::Packing::new().aligned(32)`, and an arena that starts at a multiple of 32.
     pub cache_line: Option<u32>,
     /// Reads of `STATUS` before a reset is given up.
     pub reset_polls: u32,

@@ -5,6 +5,7 @@ use core::fmt;
 use ethosu_isa::registers::{Configuration, REGIONS};
 use ethosu_isa::{Accelerator, ArchVersion, Payload, Product, Words};
 
+use crate::config::FAST_MEMORY_REGION;
 use crate::error::PayloadJobError;
 use crate::scan::Usage;
 
@@ -52,6 +53,18 @@ enum Slot<'m> {
         offset: usize,
         address: u64,
         bytes: u64,
+        /// With padding that nothing else uses.
+        room: u64,
+    },
+    /// A part of an arena by its address.
+    Dealt {
+        address: u64,
+        bytes: u64,
+        room: u64,
+    },
+    /// Fast scratch, for which only `Config::fast_memory` has memory.
+    Fast {
+        bytes: u64,
     },
 }
 
@@ -95,6 +108,8 @@ pub struct Job<'m> {
     slots: [Slot<'m>; REGIONS],
     arena: Option<&'m mut [u8]>,
     constant: u8,
+    /// Fast memory takes the place of region 2, because nobody has given that memory of its own as a [`Region`].
+    lends_fast: bool,
     usage: Usage,
 }
 
@@ -118,6 +133,14 @@ pub(crate) enum AcceleratorWord {
 pub(crate) struct Extent {
     pub(crate) address: u64,
     pub(crate) bytes: u64,
+    /// The same with padding that nothing else uses.
+    pub(crate) room: u64,
+}
+
+impl Extent {
+    fn new(address: u64, bytes: u64) -> Extent {
+        Extent { address, bytes, room: bytes }
+    }
 }
 
 fn address(bytes: &[u8]) -> u64 {
@@ -130,15 +153,49 @@ impl<'m> Job<'m> {
     /// # Errors
     /// [`npub::Error`]: the file is damaged, or the arena too small.
     pub fn load(blob: &'m [u8], arena: &'m mut [u8]) -> Result<Job<'m>, npub::Error> {
+        Job::load_with(blob, arena, npub::Packing::new())
+    }
+
+    /// [`load`](Job::load) with regions that are packed in another way: for a data cache, or without region 2 where
+    /// [`Config::fast_memory`](crate::Config::fast_memory) has memory for it.
+    /// [`npub::Blob::arena_bytes_with`] says how much arena that takes.
+    ///
+    /// ```
+    /// # let blob = { let mut b = npub::BlobBuilder::new(npub::Accel::u65(256)); b.commands(&[0xFFFF_0000]);
+    /// #     b.runtime(npub::Role::Input, 20); b.runtime(npub::Role::Scratch, 64);
+    /// #     b.runtime(npub::Role::Scratch, 4096); b.build().unwrap() };
+    /// use ethosu_driver::{FAST_MEMORY_REGION, Job};
+    /// use npub::{Blob, Packing};
+    ///
+    /// // For an M55 or M85 with its data cache on: `Config::with_cache_line(32)`.
+    /// #[repr(align(32))]
+    /// struct Arena([u8; 96]);
+    /// let mut arena = Arena([0; 96]);
+    ///
+    /// let packing = Packing::new().aligned(32).without(FAST_MEMORY_REGION);
+    /// assert_eq!(Blob::parse(&blob)?.arena_bytes_with(packing), 96);
+    /// let job = Job::load_with(&blob, &mut arena.0, packing)?;
+    /// assert_eq!(job.region(0).map(<[u8]>::len), Some(20));
+    /// assert_eq!(job.region(2), None);
+    /// # Ok::<(), npub::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`load`](Job::load).
+    pub fn load_with(
+        blob: &'m [u8],
+        arena: &'m mut [u8],
+        packing: npub::Packing,
+    ) -> Result<Job<'m>, npub::Error> {
         let arena_base = arena.as_mut_ptr().expose_provenance() as u64;
         let lent = npub::Arena { base: arena_base, bytes: arena.len() as u64 };
-        let loaded = npub::load(blob, address(blob), lent, None)?;
+        let loaded = npub::load_with(blob, address(blob), lent, None, packing)?;
         let mut job = Job::from_npub(&loaded, blob);
         for slot in &mut job.slots {
-            if let Slot::At { address, bytes } = *slot {
+            if let Slot::Dealt { address, bytes, room } = *slot {
                 // The loader has placed it inside the arena.
-                let offset = (address - arena_base) as usize;
-                *slot = Slot::Arena { offset, address, bytes };
+                let offset = address.wrapping_sub(arena_base) as usize;
+                *slot = Slot::Arena { offset, address, bytes, room };
             }
         }
         job.arena = Some(arena);
@@ -146,23 +203,25 @@ impl<'m> Job<'m> {
     }
 
     /// From a `.npub` file that [`npub::load`] has turned into addresses, as the CPU sees them. `blob` is the file; its
-    /// commands are read there if one of them has to be shown.
+    /// commands are read there.
     pub fn from_npub(loaded: &npub::Job, blob: &'m [u8]) -> Job<'m> {
         let start = loaded.command_offset as usize;
         let stream =
             blob.get(start..).and_then(|rest| rest.get(..loaded.command_bytes as usize)).unwrap_or_default();
-        let blob_base = loaded.command_address.wrapping_sub(u64::from(loaded.command_offset));
-        let in_blob = |address: u64| address.wrapping_sub(blob_base) < blob.len() as u64;
         let mut constant = 0;
         let mut slots = [const { Slot::Absent }; REGIONS];
         let regions = loaded.region_base.into_iter().zip(loaded.region_size).take(loaded.region_count.into());
-        for ((slot, place), (address, bytes)) in slots.iter_mut().enumerate().zip(regions) {
+        for ((slot, place), (address, bytes)) in (0u8..).zip(&mut slots).zip(regions) {
             let bytes = u64::from(bytes);
-            *place = if in_blob(address) && bytes > 0 {
+            *place = if loaded.is_baked(slot) {
                 constant |= 1 << slot;
                 Slot::Blob { address, bytes }
+            } else if loaded.is_dealt(slot) {
+                Slot::Dealt { address, bytes, room: loaded.room(slot) }
+            } else if slot == FAST_MEMORY_REGION {
+                Slot::Fast { bytes }
             } else {
-                Slot::At { address, bytes }
+                Slot::Absent
             };
         }
         let configuration = match loaded.framing {
@@ -179,6 +238,7 @@ impl<'m> Job<'m> {
             slots,
             arena: None,
             constant,
+            lends_fast: true,
             usage: Usage::default(),
         };
         job.look();
@@ -191,7 +251,8 @@ impl<'m> Job<'m> {
         job
     }
 
-    /// From the payload of an `ethos-u` custom operator, `COP1` or `COP2`, and the memory of its regions in order.
+    /// From the payload of an `ethos-u` custom operator, `COP1` or `COP2`, and the memory of its regions in order. What is given
+    /// here is used: [`Config::fast_memory`](crate::Config::fast_memory) doesn't take the place of region 2.
     ///
     /// # Errors
     /// [`PayloadJobError`]: the payload can't be read, or there are more than eight regions.
@@ -226,6 +287,7 @@ impl<'m> Job<'m> {
             slots,
             arena: None,
             constant,
+            lends_fast: false,
             usage: Usage::default(),
         };
         job.look();
@@ -233,7 +295,8 @@ impl<'m> Job<'m> {
     }
 
     /// As `ethosu_invoke_v3` of Arm's driver takes it: a payload, and the base addresses and sizes of its regions.
-    /// `payload_address` is where the CPU sees the payload; `None` for where the slice lies.
+    /// `payload_address` is where the CPU sees the payload; `None` for where the slice lies. As in Arm's driver,
+    /// [`Config::fast_memory`](crate::Config::fast_memory) takes the place of region 2.
     ///
     /// # Errors
     /// As [`from_payload`](Job::from_payload). A region whose size is missing has none.
@@ -251,6 +314,7 @@ impl<'m> Job<'m> {
             bytes: sizes.get(slot).map_or(0, |&bytes| bytes as u64),
         });
         let mut job = Job::from_payload(payload, regions)?;
+        job.lends_fast = true;
         if let Some(base) = payload_address {
             job.stream_address = base.wrapping_add(job.stream_address.wrapping_sub(address(payload)));
         }
@@ -300,7 +364,9 @@ impl<'m> Job<'m> {
             Slot::Arena { offset, bytes, .. } => {
                 self.arena.as_deref()?.get(*offset..)?.get(..*bytes as usize)
             }
-            Slot::Absent | Slot::At { .. } | Slot::Blob { .. } => None,
+            Slot::Absent | Slot::At { .. } | Slot::Blob { .. } | Slot::Dealt { .. } | Slot::Fast { .. } => {
+                None
+            }
         }
     }
 
@@ -311,7 +377,12 @@ impl<'m> Job<'m> {
             Slot::Arena { offset, bytes, .. } => {
                 self.arena.as_deref_mut()?.get_mut(*offset..)?.get_mut(..*bytes as usize)
             }
-            Slot::Absent | Slot::Constant(_) | Slot::At { .. } | Slot::Blob { .. } => None,
+            Slot::Absent
+            | Slot::Constant(_)
+            | Slot::At { .. }
+            | Slot::Blob { .. }
+            | Slot::Dealt { .. }
+            | Slot::Fast { .. } => None,
         }
     }
 
@@ -328,18 +399,30 @@ impl<'m> Job<'m> {
     }
 
     pub(crate) fn stream_extent(&self) -> Extent {
-        Extent { address: self.stream_address, bytes: self.stream.len() as u64 }
+        Extent::new(self.stream_address, self.stream.len() as u64)
     }
 
-    /// Where a region lies, if the job has it.
+    /// Whether fast memory takes the place of region 2.
+    pub(crate) fn lends_fast(&self) -> bool {
+        self.lends_fast
+    }
+
+    /// Whether it has memory for a region; only fast memory may be needed beside.
+    pub(crate) fn has_memory(&self, slot: usize) -> bool {
+        !matches!(self.slots.get(slot), None | Some(Slot::Absent | Slot::Fast { .. }))
+    }
+
+    /// Where a region lies, if the job has it. What only fast memory has a place for lies at zero.
     pub(crate) fn extent(&self, slot: usize) -> Option<Extent> {
         Some(match *self.slots.get(slot)? {
             Slot::Absent => return None,
-            Slot::Constant(bytes) => Extent { address: address(bytes), bytes: bytes.len() as u64 },
-            Slot::Writable { address, ref bytes } => Extent { address, bytes: bytes.len() as u64 },
-            Slot::At { address, bytes }
-            | Slot::Blob { address, bytes }
-            | Slot::Arena { address, bytes, .. } => Extent { address, bytes },
+            Slot::Constant(bytes) => Extent::new(address(bytes), bytes.len() as u64),
+            Slot::Writable { address, ref bytes } => Extent::new(address, bytes.len() as u64),
+            Slot::At { address, bytes } | Slot::Blob { address, bytes } => Extent::new(address, bytes),
+            Slot::Dealt { address, bytes, room } | Slot::Arena { address, bytes, room, .. } => {
+                Extent { address, bytes, room }
+            }
+            Slot::Fast { bytes } => Extent::new(0, bytes),
         })
     }
 }

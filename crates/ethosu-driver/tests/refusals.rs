@@ -187,6 +187,114 @@ fn constants_cache_lines_and_fast_memory() {
     assert_eq!(bench.sim.lock().read(registers::BASEP + 16), 0, "the NPU is off again");
 }
 
+/// Where region 2 lies: `BASEP2` while a job runs.
+#[test]
+fn fast_memory_and_region_2() {
+    const FAST: u64 = SRAM + 0x2000;
+    let accelerator = Accelerator::U65_256;
+    let bench = bench(accelerator, accelerator);
+    bench.sim.lock().set_timing(ethosu_model::device::Timing::Manual);
+    let base = |fast: bool, job: &mut Job<'_>| {
+        let config = if fast { Config::new().with_fast_memory(FAST, 0x100) } else { Config::new() };
+        let device = Device::<_, target::Any, _>::with_hooks(bench.sim.clone(), config, Low);
+        let mut npu = device.init().unwrap();
+        let _running = npu.submit(job).map_err(|error| error.to_string())?;
+        Ok::<u64, String>(bench.sim.lock().read(registers::BASEP + 16).into())
+    };
+    let mut aligned = vec![0u128; bench.payload.len().div_ceil(16)];
+    let payload = aligned_copy(&mut aligned, &bench.payload);
+
+    // By address, as in Arm's driver: fast memory takes its place.
+    let addresses = |region2| {
+        let bases = [SOURCE, DESTINATION, region2];
+        Job::from_addresses(payload, Some(FLASH), &bases, &[64, 64, 0x100]).unwrap()
+    };
+    assert_eq!(base(true, &mut addresses(SRAM + 0x3000)), Ok(FAST));
+    assert_eq!(base(false, &mut addresses(SRAM + 0x3000)), Ok(SRAM + 0x3000));
+
+    // As a region: it is what it says.
+    let mut own = vec![0u128; 16];
+    let own_address = Low.translate(Place::Region(2), own.as_ptr() as u64) & u64::from(u32::MAX);
+    let at = |address, bytes| Region::At { address, bytes };
+    let mut job =
+        Job::from_payload(payload, [at(SOURCE, 64), at(DESTINATION, 64), at(SRAM + 0x3000, 64)]).unwrap();
+    assert_eq!(base(true, &mut job), Ok(SRAM + 0x3000));
+    // SAFETY: any bytes are valid as u8, and the slice is as long as the words.
+    let bytes: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(own.as_mut_ptr().cast(), 256) };
+    let mut job =
+        Job::from_payload(payload, [at(SOURCE, 64), at(DESTINATION, 64), Region::Writable(bytes)]).unwrap();
+    assert_eq!(base(true, &mut job), Ok(own_address));
+
+    // Of a file: fast memory takes its place, and then needs no arena.
+    let mut builder = npub::BlobBuilder::new(npub::Accel::u65(256));
+    builder.command_bytes(&copies_to_2());
+    builder.baked(npub::Role::Weights, &[7; 64]);
+    builder.runtime(npub::Role::Scratch, 16);
+    builder.runtime(npub::Role::Scratch, 64);
+    let blob = builder.build().unwrap();
+    let load = |packing, arena| {
+        npub::load_with(&blob, FLASH, npub::Arena { base: SRAM, bytes: arena }, None, packing).unwrap()
+    };
+    let with = npub::Packing::new();
+    let without = with.without(ethosu_driver::FAST_MEMORY_REGION);
+    assert_eq!(base(true, &mut Job::from_npub(&load(with, 80), &blob)), Ok(FAST));
+    assert_eq!(base(false, &mut Job::from_npub(&load(with, 80), &blob)), Ok(SRAM + 16));
+    assert_eq!(base(true, &mut Job::from_npub(&load(without, 16), &blob)), Ok(FAST));
+    let nowhere = base(false, &mut Job::from_npub(&load(without, 16), &blob)).unwrap_err();
+    assert_eq!(nowhere, "the job needs 0x40 bytes of fast memory, there are 0x0");
+    let mut arena = [0u128; 1];
+    // SAFETY: any bytes are valid as u8, and the slice is as long as the words.
+    let bytes: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(arena.as_mut_ptr().cast(), 16) };
+    assert!(Job::load_with(&blob, bytes, without).is_ok());
+    assert!(Job::load(&blob, bytes).is_err());
+}
+
+/// A copy from region 0 to region 2.
+fn copies_to_2() -> Vec<u8> {
+    use ethosu_isa::{Command, DmaRegion, DmaStride};
+    let region = |region| DmaRegion { region, internal: false, stride_mode: DmaStride::D1 };
+    [
+        Command::Dma0SrcRegion(region(0)),
+        Command::Dma0DstRegion(region(2)),
+        Command::Dma0Src(0),
+        Command::Dma0Dst(0),
+        Command::Dma0Len(64),
+        Command::DmaStart,
+        Command::Stop { mask: 0xFFFF },
+    ]
+    .iter()
+    .flat_map(|command| command.encode(Product::U65).unwrap().iter().collect::<Vec<_>>())
+    .flat_map(u32::to_le_bytes)
+    .collect()
+}
+
+/// A file's regions are given whole lines, of any size.
+#[test]
+fn a_file_with_a_data_cache() {
+    let accelerator = Accelerator::U65_256;
+    let bench = bench(accelerator, accelerator);
+    let mut builder = npub::BlobBuilder::new(npub::Accel::u65(256));
+    builder.command_bytes(&copies_to_2());
+    builder.baked(npub::Role::Weights, &[7; 72]);
+    builder.runtime(npub::Role::Input, 20);
+    builder.runtime(npub::Role::Scratch, 65);
+    let blob = builder.build().unwrap();
+    let parsed = npub::Blob::parse(&blob).unwrap();
+    let device: Device<_> = Device::new(bench.sim.clone(), Config::new().with_cache_line(32));
+    let npu = device.init().unwrap();
+    let verdict = |base, packing| {
+        let arena = npub::Arena { base, bytes: parsed.arena_bytes_with(packing) };
+        npu.check(&Job::from_npub(&npub::load_with(&blob, FLASH, arena, None, packing).unwrap(), &blob))
+    };
+    let lines = npub::Packing::new().aligned(32);
+    assert_eq!(parsed.arena_bytes_with(lines), 32 + 96);
+    assert_eq!(verdict(SRAM, lines), Ok(()));
+    assert_eq!(verdict(SRAM, npub::Packing::new().aligned(64)), Ok(()));
+    for (base, packing) in [(SRAM, npub::Packing::new()), (SRAM + 16, lines)] {
+        assert!(matches!(verdict(base, packing), Err(JobError::CacheLine { region: 2, line: 32, .. })));
+    }
+}
+
 /// Puts bytes where a command stream may lie.
 fn aligned_copy<'a>(place: &'a mut [u128], bytes: &[u8]) -> &'a [u8] {
     for (word, chunk) in place.iter_mut().zip(bytes.chunks(16)) {
@@ -280,5 +388,55 @@ fn a_set_up_that_the_hardware_has_no_room_for() {
         let sim = Sim::new(accelerator, &bench.memory);
         let device: Device<_, target::U85> = Device::new(sim, Config::new().with_ports(attributes));
         assert_eq!(device.init().is_ok(), fits, "{accelerator}");
+    }
+}
+
+proptest::proptest! {
+    /// Whatever regions a file has, also empty ones, it loads where its arena is large enough, and each of its runtime regions is
+    /// where the arena is.
+    #[test]
+    fn any_file_loads(
+        regions in proptest::collection::vec((0u8..3, 0u32..70), 0..8),
+        align in 0u32..100,
+        elsewhere in 0u8..12,
+        spare in 0usize..40,
+    ) {
+        let bytes = [0x5A; 70];
+        let mut builder = npub::BlobBuilder::new(npub::Accel::u65(256));
+        builder.commands(&[0xFFFF_0000]);
+        let mut runtime = Vec::new();
+        for (slot, &(kind, size)) in regions.iter().enumerate() {
+            match (kind, runtime.last()) {
+                (0, _) => _ = builder.baked(npub::Role::Weights, &bytes[..size as usize]),
+                (1, Some(&of)) => _ = builder.alias(npub::Role::Input, of),
+                _ => {
+                    builder.runtime(npub::Role::Scratch, size);
+                    runtime.push(slot);
+                }
+            }
+        }
+        let blob = builder.build().unwrap();
+        let packing = npub::Packing::new().aligned(align).without(elsewhere);
+        let needed = npub::Blob::parse(&blob).unwrap().arena_bytes_with(packing) as usize;
+        let mut arena = vec![0; needed + spare];
+        let ends = arena.as_ptr() as usize..=arena.as_ptr() as usize + arena.len();
+        let job = Job::load_with(&blob, &mut arena, packing).unwrap();
+        for slot in 0..8u8 {
+            let there = job.region(slot);
+            if runtime.contains(&slot.into()) && slot != elsewhere {
+                let there = there.unwrap();
+                proptest::prop_assert_eq!(there.len(), regions[usize::from(slot)].1 as usize);
+                proptest::prop_assert!(ends.contains(&(there.as_ptr() as usize + there.len())));
+            }
+            if there.is_none() {
+                continue;
+            }
+            proptest::prop_assert_ne!(regions[usize::from(slot)].0, 0, "what is in the file isn't lent");
+        }
+        drop(job);
+        if needed > 0 {
+            arena.truncate(needed - 1);
+            proptest::prop_assert!(Job::load_with(&blob, &mut arena, packing).is_err());
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A checked blob, borrowed from its buffer.
 
-use crate::layout::{self, align_up};
+use crate::layout;
+use crate::packing::Packing;
 use crate::region::{Region, Storage};
 use crate::{Accel, CommandStream, Error, Header, TensorTable, checksum, header};
 
@@ -138,28 +139,43 @@ impl<'a> Blob<'a> {
     /// How many bytes of arena loading takes: the runtime regions in their order, each at a multiple of 16. Exact: with
     /// one byte less [`load`](crate::load()) refuses.
     pub fn arena_bytes(&self) -> u64 {
-        let mut cursor = ArenaCursor::default();
-        for region in self.regions().iter().filter(|region| region.storage() == Storage::Runtime) {
-            cursor.advance(region.size);
+        self.arena_bytes_with(Packing::new())
+    }
+
+    /// As [`arena_bytes`](Blob::arena_bytes), for regions that are packed in another way.
+    pub fn arena_bytes_with(&self, packing: Packing) -> u64 {
+        let mut cursor = ArenaCursor::new(packing);
+        for (slot, region) in (0u8..).zip(self.regions()) {
+            if region.storage() == Storage::Runtime && packing.deals(slot) {
+                cursor.advance(region.size);
+            }
         }
         cursor.end
     }
 }
 
-/// Deals out an arena: each runtime region at the next multiple of 16.
-#[derive(Default)]
+/// Deals out an arena: each runtime region at the next multiple of the alignment.
 pub(crate) struct ArenaCursor {
+    packing: Packing,
     end: u64,
 }
 
 impl ArenaCursor {
-    /// Where the runtime region starts in an arena of `arena_bytes`.
-    pub(crate) fn take(&mut self, slot: u8, region: &Region, arena_bytes: u64) -> Result<u64, Error> {
+    pub(crate) fn new(packing: Packing) -> ArenaCursor {
+        ArenaCursor { packing, end: 0 }
+    }
+
+    /// Where the runtime region starts in an arena of `arena_bytes`; `None` if its memory comes from elsewhere.
+    pub(crate) fn take(&mut self, slot: u8, region: &Region, arena_bytes: u64) -> Result<Option<u64>, Error> {
+        if !self.packing.deals(slot) {
+            return Ok(None);
+        }
         let offset = self.advance(region.size);
         if self.end > arena_bytes {
-            return Err(Error::Arena { region: slot, offset, size: region.size, arena_bytes });
+            let size = u32::try_from(self.packing.room(region.size)).unwrap_or(u32::MAX);
+            return Err(Error::Arena { region: slot, offset, size, arena_bytes });
         }
-        Ok(offset)
+        Ok(Some(offset))
     }
 
     /// What has been dealt out so far.
@@ -168,8 +184,8 @@ impl ArenaCursor {
     }
 
     fn advance(&mut self, size: u32) -> u64 {
-        let start = align_up(self.end);
-        self.end = start + u64::from(size);
+        let start = self.packing.align_up(self.end);
+        self.end = start + self.packing.room(size);
         start
     }
 }

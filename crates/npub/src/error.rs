@@ -127,7 +127,7 @@ pub enum Error {
         region: u8,
         /// Where it would start in the arena, after alignment.
         offset: u64,
-        /// Its length.
+        /// Its length, with the padding that [`Packing`](crate::Packing) asks for.
         size: u32,
         /// The arena's length.
         arena_bytes: u64,

@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::blob::ArenaCursor;
 use crate::layout::{ALIGN, MAX_REGIONS};
+use crate::packing::Packing;
 use crate::region::Storage;
 use crate::{Accel, Blob, Error, Framing, Place};
 
@@ -47,7 +48,17 @@ pub struct Job {
     pub arena_bytes: u64,
     blob_base: u64,
     arena_base: u64,
-    in_blob: [bool; MAX_REGIONS],
+    origins: [Origin; MAX_REGIONS],
+    packing: Packing,
+}
+
+/// Where a region's memory comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    /// Nowhere: the slot isn't in use, or the caller has memory for it.
+    None,
+    Blob,
+    Arena,
 }
 
 /// The accelerator a blob was compiled for, compared with the one that is there.
@@ -96,12 +107,26 @@ pub enum Misplaced {
 /// # Errors
 /// Any [`Error`], in the order of the NPU1 format document, section 4.2.
 pub fn load(blob: &[u8], blob_base: u64, arena: Arena, expected: Option<Accel>) -> Result<Job, Error> {
-    let mut cursor = ArenaCursor::default();
+    load_with(blob, blob_base, arena, expected, Packing::new())
+}
+
+/// [`load`] with regions that are packed in another way. [`Blob::arena_bytes_with`] says how much arena that takes.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with(
+    blob: &[u8],
+    blob_base: u64,
+    arena: Arena,
+    expected: Option<Accel>,
+    packing: Packing,
+) -> Result<Job, Error> {
+    let mut cursor = ArenaCursor::new(packing);
     let blob = Blob::parse_with(blob, |slot, region| match region.storage() {
         Storage::Runtime => cursor.take(slot, region, arena.bytes).map(|_| ()),
         _ => Ok(()),
     })?;
-    blob.bind(blob_base, arena, expected)
+    blob.bind_with(blob_base, arena, expected, packing)
 }
 
 impl Blob<'_> {
@@ -110,22 +135,43 @@ impl Blob<'_> {
     /// # Errors
     /// [`Error::Arena`], [`Error::Address`].
     pub fn bind(&self, blob_base: u64, arena: Arena, expected: Option<Accel>) -> Result<Job, Error> {
+        self.bind_with(blob_base, arena, expected, Packing::new())
+    }
+
+    /// [`load_with`] for a blob that has been parsed before.
+    ///
+    /// # Errors
+    /// As [`bind`](Blob::bind).
+    pub fn bind_with(
+        &self,
+        blob_base: u64,
+        arena: Arena,
+        expected: Option<Accel>,
+        packing: Packing,
+    ) -> Result<Job, Error> {
         within_address_space(blob_base, self.bytes().len() as u64)?;
         within_address_space(arena.base, arena.bytes)?;
         let mut region_base = [0; MAX_REGIONS];
         let mut region_size = [0; MAX_REGIONS];
-        let mut in_blob = [false; MAX_REGIONS];
-        let mut cursor = ArenaCursor::default();
+        let mut origins = [Origin::None; MAX_REGIONS];
+        let mut cursor = ArenaCursor::new(packing);
         for (slot, region) in (0u8..).zip(self.regions()) {
-            let base = match region.storage() {
-                Storage::Runtime => arena.base + cursor.take(slot, region, arena.bytes)?,
+            let (base, origin) = match region.storage() {
+                Storage::Runtime => match cursor.take(slot, region, arena.bytes)? {
+                    Some(offset) => (arena.base + offset, Origin::Arena),
+                    None => (0, Origin::None),
+                },
                 Storage::Baked { offset } | Storage::Tensors { offset } => {
-                    set(&mut in_blob, slot, true);
-                    blob_base + u64::from(offset)
+                    (blob_base + u64::from(offset), Origin::Blob)
                 }
                 // `parse` has seen that this is an earlier slot, so its base is known.
-                Storage::Alias { of } => region_base.get(of as usize).copied().unwrap_or(0),
+                Storage::Alias { of } => {
+                    let of = of as usize;
+                    let base = region_base.get(of).copied().unwrap_or(0);
+                    (base, origins.get(of).copied().unwrap_or(Origin::None))
+                }
             };
+            set(&mut origins, slot, origin);
             set(&mut region_base, slot, base);
             set(&mut region_size, slot, region.size);
         }
@@ -145,7 +191,8 @@ impl Blob<'_> {
             arena_bytes: cursor.end(),
             blob_base,
             arena_base: arena.base,
-            in_blob,
+            origins,
+            packing,
         })
     }
 }
@@ -173,18 +220,53 @@ impl Job {
             offset: u64::from(self.command_offset),
         };
         let slots =
-            (0u8..).zip(job.region_base.into_iter().zip(job.in_blob)).take(usize::from(job.region_count));
-        let regions = slots.map(move |(slot, (address, in_blob))| {
-            let base = if in_blob { job.blob_base } else { job.arena_base };
-            Misaligned { what: Misplaced::Region(slot), base, offset: address - base }
+            (0u8..).zip(job.region_base.into_iter().zip(job.origins)).take(usize::from(job.region_count));
+        let regions = slots.filter_map(move |(slot, (address, origin))| {
+            let base = match origin {
+                Origin::None => return None,
+                Origin::Blob => job.blob_base,
+                Origin::Arena => job.arena_base,
+            };
+            Some(Misaligned { what: Misplaced::Region(slot), base, offset: address - base })
         });
         core::iter::once(commands)
             .chain(regions)
             .filter(|place| !place.address().is_multiple_of(ALIGN.into()))
     }
 
-    /// The address of a tensor's first byte; None for a slot not in use.
+    fn origin(&self, slot: u8) -> Origin {
+        self.origins.get(usize::from(slot)).copied().unwrap_or(Origin::None)
+    }
+
+    /// Whether a region lies in the blob: constants, or the tensor table.
+    pub fn is_baked(&self, slot: u8) -> bool {
+        self.origin(slot) == Origin::Blob
+    }
+
+    /// Whether a region lies in the arena. False for one that was left to the caller ([`Packing::without`]).
+    pub fn is_dealt(&self, slot: u8) -> bool {
+        self.origin(slot) == Origin::Arena
+    }
+
+    /// How the regions in the arena are packed.
+    pub fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    /// The bytes of the arena that belong to a region and nothing else: its own, and its padding if it has any. 0 for one
+    /// that isn't in the arena.
+    pub fn room(&self, slot: u8) -> u64 {
+        match self.region_size.get(usize::from(slot)) {
+            Some(&size) if self.is_dealt(slot) => self.packing.room(size),
+            _ => 0,
+        }
+    }
+
+    /// The address of a tensor's first byte; None for a slot not in use, and one that was left to the caller.
     pub fn address(&self, place: Place) -> Option<u64> {
+        if self.origin(place.region) == Origin::None {
+            return None;
+        }
         let slots = self.region_base.get(..usize::from(self.region_count))?;
         slots.get(usize::from(place.region))?.checked_add(place.offset.into())
     }

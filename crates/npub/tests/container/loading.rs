@@ -1,7 +1,10 @@
 //! From a blob to addresses.
 
 use npub::layout::{header, region};
-use npub::{Accel, AccelMatch, Arena, Blob, BlobBuilder, Error, ErrorKind, Framing, Place, Role, load};
+use npub::{
+    Accel, AccelMatch, Arena, Blob, BlobBuilder, Error, ErrorKind, Framing, Packing, Place, Role, load,
+    load_with,
+};
 
 use crate::sample::{STOP, get, network, seal, set, set_region, slot, small};
 
@@ -132,4 +135,40 @@ fn addresses_do_not_wrap_around() {
     assert_eq!(error.kind(), ErrorKind::OutOfRange);
     let arena = Arena { base: u64::MAX - 4095, bytes: 4096 };
     assert_eq!(load(&blob, BLOB, arena, None), Err(Error::Address { base: arena.base, bytes: 4096 }));
+}
+
+#[test]
+fn regions_can_be_packed_for_a_data_cache_and_left_out() {
+    let blob = network(40);
+    let parsed = Blob::parse(&blob).expect("a valid blob");
+    let lines = Packing::new().aligned(32);
+    // 200, 490 and 12 bytes in whole lines.
+    let needed = 224 + 512 + 32;
+    assert_eq!(parsed.arena_bytes_with(lines), needed);
+    let job = load_with(&blob, BLOB, Arena { bytes: needed, ..ARENA }, None, lines).expect("fits");
+    let at = |offset: u64| ARENA.base + offset;
+    assert_eq!(job.region_base[1..5], [at(0), at(0), at(224), at(736)]);
+    assert_eq!(job.region_size[1..5], [200, 200, 490, 12], "padding isn't the commands'");
+    assert_eq!([0, 1, 2, 3, 4, 5, 6].map(|slot| job.room(slot)), [0, 224, 224, 512, 32, 0, 0]);
+    assert_eq!(job.packing(), lines);
+    let error = load_with(&blob, BLOB, Arena { bytes: needed - 1, ..ARENA }, None, lines).expect_err("short");
+    assert_eq!(error, Error::Arena { region: 4, offset: 736, size: 32, arena_bytes: needed - 1 });
+
+    // Without a region, and without the alias of it.
+    let rest = lines.without(1);
+    assert_eq!(parsed.arena_bytes_with(rest), 512 + 32);
+    let job = load_with(&blob, BLOB, ARENA, None, rest).expect("fits");
+    assert_eq!(job.region_base[1..5], [0, 0, at(0), at(512)]);
+    assert_eq!(
+        [0, 1, 2, 3, 4, 5, 6].map(|slot| job.is_dealt(slot)),
+        [false, false, false, true, true, false, false]
+    );
+    assert_eq!([0, 1, 5, 6].map(|slot| job.is_baked(slot)), [true, false, true, false]);
+    assert_eq!(job.address(Place { region: 1, offset: 0 }), None);
+    assert_eq!(job.misaligned().count(), 0);
+
+    for (asked, alignment) in [(0, 16), (16, 16), (17, 32), (48, 64), (u32::MAX, 1 << 31)] {
+        assert_eq!(Packing::new().aligned(asked).alignment(), alignment);
+    }
+    assert_eq!(Packing::new().without(8), Packing::default());
 }
