@@ -5,7 +5,7 @@ use ethosu_isa::{Accelerator, Product};
 
 use crate::latch::Latch;
 use crate::ports::Setup;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicU32, Ordering};
 use crate::target::{Any, Target};
 use crate::{Bus, Config, Hooks, InitError, NoHooks, Npu, ResetError};
 
@@ -38,8 +38,15 @@ pub struct Device<B, T: Target = Any, H = NoHooks> {
     pub(crate) hooks: H,
     pub(crate) config: Config<T>,
     pub(crate) latch: Latch,
-    taken: AtomicBool,
+    holder: AtomicU32,
 }
+
+/// Who has the NPU: nobody.
+const FREE: u32 = 0;
+/// An owner.
+const TAKEN: u32 = 1;
+/// It belongs to a pool. With or without an owner: what becomes free in a pool is only to be had there, where somebody may wait.
+const POOLED: u32 = 2;
 
 /// What an NPU says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +76,7 @@ impl<B, T: Target> Device<B, T> {
     const_unless_loom! {
         /// An NPU without hooks. Its registers aren't touched yet.
         pub fn new(bus: B, config: Config<T>) -> Device<B, T> {
-            Device { bus, hooks: NoHooks, config, latch: Latch::new(), taken: AtomicBool::new(false) }
+            Device { bus, hooks: NoHooks, config, latch: Latch::new(), holder: AtomicU32::new(FREE) }
         }
     }
 }
@@ -78,7 +85,7 @@ impl<B, T: Target, H> Device<B, T, H> {
     const_unless_loom! {
         /// An NPU with hooks. Its registers aren't touched yet.
         pub fn with_hooks(bus: B, config: Config<T>, hooks: H) -> Device<B, T, H> {
-            Device { bus, hooks, config, latch: Latch::new(), taken: AtomicBool::new(false) }
+            Device { bus, hooks, config, latch: Latch::new(), holder: AtomicU32::new(FREE) }
         }
     }
 
@@ -92,26 +99,50 @@ impl<B, T: Target, H> Device<B, T, H> {
         &self.config
     }
 
-    pub(crate) fn take(&self) -> bool {
-        self.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    fn change(&self, from: u32, to: u32) -> Result<(), u32> {
+        self.holder.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
     }
 
+    /// Ends an owner's hold; a pool's stays.
     pub(crate) fn give_back(&self) {
-        self.taken.store(false, Ordering::Release);
+        self.holder.fetch_and(!TAKEN, Ordering::AcqRel);
+    }
+
+    /// Ends a pool's hold; that of an owner who was forgotten stays.
+    pub(crate) fn leave_pool(&self) {
+        self.holder.fetch_and(!POOLED, Ordering::AcqRel);
     }
 }
 
 impl<B: Bus, T: Target, H: Hooks> Device<B, T, H> {
     /// Finds out which NPU it is, checks that it is the right one, and resets it into the configured security state.
     ///
-    /// The [`Npu`] is the only one until it is dropped.
+    /// The [`Npu`] is the only one until it is dropped. What the NPU runs at this moment is stopped: after a restart of the CPU
+    /// alone it may still run a job of the life before, and only a reset makes that known to be over. So an NPU that is
+    /// shared with another master has to be initialised while that leaves it alone; later, [`Npu::submit`] refuses to run over
+    /// the other's jobs.
     ///
     /// # Errors
     /// [`InitError`], and then the NPU is as free as before.
     pub fn init(&self) -> Result<Npu<'_, B, T, H>, InitError> {
-        if !self.take() {
-            return Err(InitError::Taken);
-        }
+        self.init_as(TAKEN)
+    }
+
+    /// As [`init`](Device::init), for a pool: nobody else gets it until [`leave_pool`](Device::leave_pool).
+    pub(crate) fn init_pooled(&self) -> Result<HardwareInfo, InitError> {
+        let npu = self.init_as(POOLED | TAKEN).inspect_err(|error| {
+            if !matches!(error, InitError::Taken | InitError::Pooled) {
+                self.leave_pool();
+            }
+        })?;
+        Ok(*npu.info())
+    }
+
+    fn init_as(&self, holder: u32) -> Result<Npu<'_, B, T, H>, InitError> {
+        self.change(FREE, holder).map_err(|found| match found & POOLED {
+            0 => InitError::Taken,
+            _ => InitError::Pooled,
+        })?;
         match self.identify() {
             Ok(info) => {
                 let mut npu = Npu::new(self, info);
@@ -163,9 +194,9 @@ impl<B: Bus, T: Target, H: Hooks> Device<B, T, H> {
         Err(ResetError::TimeOut { status, polls: self.config.reset_polls })
     }
 
-    /// Who is to have it next: `None` if it is in use. `info` is from an earlier [`init`](Device::init).
+    /// An owner out of its pool: `None` if it is in use. `info` is from [`init_pooled`](Device::init_pooled).
     pub(crate) fn attach(&self, info: HardwareInfo) -> Option<Npu<'_, B, T, H>> {
-        self.take().then(|| Npu::new(self, info))
+        self.change(POOLED, POOLED | TAKEN).ok().map(|()| Npu::new(self, info))
     }
 
     /// The `STATUS` register.
@@ -229,7 +260,7 @@ impl<B, T: Target, H> core::fmt::Debug for Device<B, T, H> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Device")
             .field("config", &self.config)
-            .field("taken", &self.taken.load(Ordering::Relaxed))
+            .field("taken", &(self.holder.load(Ordering::Relaxed) & TAKEN != 0))
             .finish_non_exhaustive()
     }
 }

@@ -26,6 +26,12 @@ pub enum ResetError {
         /// What was asked for.
         expected: Protection,
     },
+    /// The NPU runs something that this driver didn't start, so it wasn't reset. [`Npu::reset`](crate::Npu::reset) does it all the
+    /// same.
+    Occupied {
+        /// The NPU's `STATUS`.
+        status: Status,
+    },
 }
 
 impl fmt::Display for ResetError {
@@ -36,6 +42,9 @@ impl fmt::Display for ResetError {
             }
             ResetError::Protection { found, expected } => {
                 write!(f, "after the reset the NPU is {found}, not {expected}")
+            }
+            ResetError::Occupied { status } => {
+                write!(f, "the NPU runs something that this driver didn't start (STATUS {:#010x})", status.0)
             }
         }
     }
@@ -66,8 +75,10 @@ impl core::error::Error for ConfigError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitError {
-    /// Something else holds it.
+    /// Something else holds it: an [`Npu`](crate::Npu) of it is there, or was forgotten.
     Taken,
+    /// It belongs to a [`Pool`](crate::Pool), and is to be had there. One device is in one pool.
+    Pooled,
     /// The `CONFIG` register is no Ethos-U's.
     NoNpu(ConfigWordError),
     /// It is another product than the driver is built for.
@@ -94,6 +105,7 @@ impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InitError::Taken => f.write_str("the NPU is in use already"),
+            InitError::Pooled => f.write_str("the NPU belongs to a pool"),
             InitError::NoNpu(error) => write!(f, "there is no Ethos-U at these registers: {error}"),
             InitError::Product { found, expected } => {
                 write!(f, "the hardware is an {found}, the driver is built for {expected}")
@@ -357,7 +369,7 @@ pub enum SubmitError {
     Refused(JobError),
     /// The NPU couldn't be switched on. The next attempt resets it again.
     Reset(ResetError),
-    /// Something else has started the NPU.
+    /// Something else has started the NPU. Nothing was done to it; [`Npu::reset`](crate::Npu::reset) stops it.
     Occupied {
         /// The NPU's `STATUS`.
         status: Status,
@@ -369,9 +381,7 @@ impl fmt::Display for SubmitError {
         match self {
             SubmitError::Refused(error) => error.fmt(f),
             SubmitError::Reset(error) => error.fmt(f),
-            SubmitError::Occupied { status } => {
-                write!(f, "the NPU runs something that this driver didn't start (STATUS {:#010x})", status.0)
-            }
+            SubmitError::Occupied { status } => ResetError::Occupied { status: *status }.fmt(f),
         }
     }
 }
@@ -386,7 +396,10 @@ impl From<JobError> for SubmitError {
 
 impl From<ResetError> for SubmitError {
     fn from(error: ResetError) -> SubmitError {
-        SubmitError::Reset(error)
+        match error {
+            ResetError::Occupied { status } => SubmitError::Occupied { status },
+            error => SubmitError::Reset(error),
+        }
     }
 }
 

@@ -4,12 +4,12 @@ use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 
 use ethosu_isa::Product;
-use ethosu_isa::registers::{self, PmuBlock, Protection, Status, command};
+use ethosu_isa::registers::{self, PmuBlock, Protection, REGIONS, Status, command};
 
 use crate::check::{self, Prepared};
 use crate::device::{Device, HardwareInfo};
 use crate::pmu::{Counters, Pmu, Snapshot};
-use crate::ports::set_up;
+use crate::ports::{Setup, set_up};
 use crate::sync::{Ordering, fence};
 use crate::target::{Any, Target};
 use crate::{
@@ -29,11 +29,14 @@ pub struct Npu<'d, B: Bus, T: Target = Any, H: Hooks = NoHooks> {
     must_reset: bool,
     /// A [`Pmu`] guard is there.
     pub(crate) pmu: bool,
+    /// How the guard's owner has set the monitor up, while the registers can't be trusted with it: from a job's start to its
+    /// end, and from a reset that went wrong to one that went well.
+    monitor: Option<Snapshot>,
 }
 
 impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
     pub(crate) fn new(device: &'d Device<B, T, H>, info: HardwareInfo) -> Npu<'d, B, T, H> {
-        Npu { device, info, power: 0, must_reset: false, pmu: false }
+        Npu { device, info, power: 0, must_reset: false, pmu: false, monitor: None }
     }
 
     /// What the NPU says about itself.
@@ -111,6 +114,8 @@ impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
                 return Err(error.into());
             }
         };
+        // Before the first request for power, which resets whatever runs.
+        self.check_unoccupied()?;
         let hooks = &self.device.hooks;
         hooks.clean(prepared.stream);
         for region in prepared.regions.iter().flatten() {
@@ -121,18 +126,27 @@ impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
             self.release_power();
             return Err(error);
         }
-        self.device.hooks.begin(&self.counters(), argument.as_deref_mut());
+        let closing = Closing { npu: self, stands: true };
+        closing.npu.device.hooks.begin(&closing.npu.counters(), argument.as_deref_mut());
+        core::mem::forget(closing);
+        self.monitor = self.pmu.then(|| Snapshot::of(&self.counters()));
         self.program(&prepared);
         Ok(Running::new(self, prepared, job.commands(), argument))
     }
 
-    /// Refuses to start over something that another master has started.
-    fn check_idle(&mut self) -> Result<(), SubmitError> {
+    /// Whether the NPU runs nothing; gives `STATUS`.
+    fn check_unoccupied(&self) -> Result<Status, ResetError> {
         let status = self.device.status();
         if status.has(Status::RUNNING) {
             message!(error, "the NPU runs something else, STATUS {}", status.0);
-            return Err(SubmitError::Occupied { status });
+            return Err(ResetError::Occupied { status });
         }
+        Ok(status)
+    }
+
+    /// Refuses to start over something that another master has started.
+    fn check_idle(&mut self) -> Result<(), SubmitError> {
+        let status = self.check_unoccupied()?;
         let protection = Protection::from_word(self.device.bus.read(registers::PROT));
         if status.faults() != 0
             || status.has(Status::RESETTING)
@@ -167,12 +181,14 @@ impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
         bus.write(registers::CMD, latch.power() | command::RUN);
     }
 
-    /// Looks for a register that isn't as [`program`](Npu::program) left it: the work of another master.
+    /// Looks for a register that isn't as the driver left it: the work of another master. Name, what is found, what was written.
     pub(crate) fn interference(&self, prepared: &Prepared) -> Option<(&'static str, u64, u64)> {
-        if !self.device.config.read_back {
+        const BASEP: [&str; REGIONS] =
+            ["BASEP0", "BASEP1", "BASEP2", "BASEP3", "BASEP4", "BASEP5", "BASEP6", "BASEP7"];
+        let Device { bus, config, .. } = self.device;
+        if !config.read_back {
             return None;
         }
-        let bus = &self.device.bus;
         let wide = self.product().address_bits() > 32;
         let address = |offset| {
             let high = if wide { bus.read(offset + 4) } else { 0 };
@@ -184,23 +200,30 @@ impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
                 differs = Some((name, found, expected));
             }
         };
-        compare("PROT", (bus.read(registers::PROT) & 3).into(), self.device.config.protection.word().into());
+        compare("PROT", (bus.read(registers::PROT) & 3).into(), config.protection.word().into());
         compare("QBASE", address(registers::QBASE), prepared.qbase);
         compare("QSIZE", bus.read(registers::QSIZE).into(), prepared.qsize.into());
-        for (offset, region) in (registers::BASEP..).step_by(8).zip(&prepared.regions) {
-            compare("BASEP", address(offset), region.map_or(0, |region| region.basep));
+        compare("QCONFIG", (bus.read(registers::QCONFIG) & 3).into(), prepared.qconfig.into());
+        let bases = (registers::BASEP..).step_by(8).zip(BASEP);
+        for ((offset, name), region) in bases.zip(&prepared.regions) {
+            compare(name, address(offset), region.map_or(0, |region| region.basep));
         }
         compare("REGIONCFG", (bus.read(registers::REGIONCFG) & 0xFFFF).into(), prepared.regioncfg.into());
+        config.ports.words(self.info.accelerator, &mut |offset, expected| {
+            compare(register_name(offset, self.product()), bus.read(offset).into(), expected.into());
+        });
         differs
     }
 
-    /// Stops a job whose guard was forgotten instead of dropped, and takes its power request back.
+    /// Stops a job whose guard was forgotten instead of dropped, and takes its power request back. Its argument and its memory
+    /// are gone, so [`Hooks::end`] gets none, and no cache is invalidated.
     pub(crate) fn stop_forgotten(&mut self) {
         if self.device.latch.is_armed() {
             message!(warn, "a job was forgotten; stopping it, STATUS {}", self.device.status().0);
             let _ = self.device.latch.claim();
-            let _ = self.reset();
-            self.release_power();
+            self.device.latch.clear_waker();
+            let closing = Closing { npu: self, stands: false };
+            closing.npu.device.hooks.end(&closing.npu.counters(), None);
         }
     }
 
@@ -210,15 +233,30 @@ impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
     /// # Errors
     /// [`ResetError`]; the next job tries again.
     pub fn reset(&mut self) -> Result<(), ResetError> {
-        let snapshot = self.pmu.then(|| Snapshot::of(&self.counters()));
+        self.stop_forgotten();
+        self.reset_keeping_monitor()
+    }
+
+    pub(crate) fn reset_keeping_monitor(&mut self) -> Result<(), ResetError> {
+        let counters = Counters::new(&self.device.bus, self.product());
+        let saved = self.monitor.take();
+        let snapshot = self.pmu.then(|| saved.unwrap_or_else(|| Snapshot::of(&counters)));
         let result = self.reset_registers();
         self.must_reset = result.is_err();
-        match (result, snapshot) {
+        match (&result, snapshot) {
             (Ok(()), Some(snapshot)) => snapshot.restore(&self.counters()),
             (Ok(()), None) => {}
-            (Err(error), _) => message!(error, "{}", error),
+            (Err(error), snapshot) => {
+                message!(error, "{}", error);
+                self.monitor = snapshot;
+            }
         }
         result
+    }
+
+    /// The registers of the monitor are to be believed again.
+    pub(crate) fn forget_monitor(&mut self) {
+        self.monitor = None;
     }
 
     fn reset_registers(&self) -> Result<(), ResetError> {
@@ -243,8 +281,12 @@ impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
 
     /// The first request resets the NPU: nothing is known of what it held while it was off.
     pub(crate) fn request_power(&mut self) -> Result<(), ResetError> {
+        let first = self.power == 0;
+        if first {
+            self.check_unoccupied()?;
+        }
         self.power += 1;
-        let result = if self.power == 1 || self.must_reset { self.reset() } else { Ok(()) };
+        let result = if first || self.must_reset { self.reset_keeping_monitor() } else { Ok(()) };
         if result.is_err() {
             self.release_power();
         }
@@ -306,18 +348,69 @@ impl<'d, B: Bus, T: Target, H: Hooks> Npu<'d, B, T, H> {
 
 impl<B: Bus, T: Target, H: Hooks> Drop for Npu<'_, B, T, H> {
     fn drop(&mut self) {
-        let forgotten = self.device.latch.is_armed();
-        let _ = self.device.latch.claim();
-        self.device.latch.clear_waker();
-        self.pmu = false;
-        self.power = 0;
-        if forgotten || self.device.status().has(Status::RUNNING) {
-            // A forgotten job, or one of another master's: the next owner gets an NPU that stands still.
+        /// What has to happen even if a hook panics.
+        struct Leaving<'n, 'd, B: Bus, T: Target, H: Hooks>(&'n mut Npu<'d, B, T, H>);
+
+        impl<B: Bus, T: Target, H: Hooks> Drop for Leaving<'_, '_, B, T, H> {
+            fn drop(&mut self) {
+                let npu = &mut *self.0;
+                npu.pmu = false;
+                npu.monitor = None;
+                npu.power = 0;
+                if npu.device.status().has(Status::RUNNING) {
+                    // A job of another master's: the next owner gets an NPU that stands still.
+                    let _ = npu.reset_keeping_monitor();
+                }
+                npu.stop_counting();
+                npu.write_power();
+                npu.device.give_back();
+            }
+        }
+
+        Leaving(self).0.stop_forgotten();
+    }
+}
+
+/// Ends a job's hold on the NPU, also when a hook panics in between: what may still run is reset, counting is switched off and
+/// the power request taken back.
+pub(crate) struct Closing<'n, 'd, B: Bus, T: Target, H: Hooks> {
+    pub(crate) npu: &'n mut Npu<'d, B, T, H>,
+    /// Whether the NPU surely stands still.
+    pub(crate) stands: bool,
+}
+
+impl<B: Bus, T: Target, H: Hooks> Closing<'_, '_, B, T, H> {
+    /// Resets the NPU, which then stands still if anything can make it.
+    pub(crate) fn reset(&mut self) -> Result<(), ResetError> {
+        self.stands = true;
+        self.npu.reset_keeping_monitor()
+    }
+}
+
+impl<B: Bus, T: Target, H: Hooks> Drop for Closing<'_, '_, B, T, H> {
+    fn drop(&mut self) {
+        self.npu.stop_counting();
+        if !self.stands {
             let _ = self.reset();
         }
-        self.stop_counting();
-        self.write_power();
-        self.device.give_back();
+        self.npu.release_power();
+    }
+}
+
+/// What a register of the ports is called.
+fn register_name(offset: u32, product: Product) -> &'static str {
+    let names = match product {
+        Product::U55 | Product::U65 => ["AXI_LIMIT0", "AXI_LIMIT1", "AXI_LIMIT2", "AXI_LIMIT3"],
+        Product::U85 => ["MEM_ATTR0", "MEM_ATTR1", "MEM_ATTR2", "MEM_ATTR3"],
+    };
+    match offset {
+        registers::AXI_SRAM => "AXI_SRAM",
+        registers::AXI_EXT => "AXI_EXT",
+        registers::POWER_CTRL => "POWER_CTRL",
+        _ => {
+            let index = offset.wrapping_sub(registers::AXI_LIMIT) / 4;
+            names.get(index as usize).copied().unwrap_or("a port register")
+        }
     }
 }
 

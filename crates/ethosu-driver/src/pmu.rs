@@ -362,6 +362,7 @@ impl fmt::Debug for Counters<'_> {
 }
 
 /// How the monitor is set up, to survive a reset.
+#[derive(Clone, Copy)]
 pub(crate) struct Snapshot {
     control: u32,
     enabled: u32,
@@ -465,6 +466,7 @@ impl<B: Bus, T: Target, H: Hooks> Drop for Pmu<'_, '_, B, T, H> {
         let counters = self.npu.counters();
         counters.disable(CounterMask::all(counters.product));
         self.npu.pmu = false;
+        self.npu.forget_monitor();
         self.npu.stop_counting();
         self.npu.release_power();
     }

@@ -152,6 +152,9 @@ impl Seat {
 ///
 /// Reserving and releasing take no lock. `W` is how threads that block wait for a release.
 ///
+/// While the pool lives, its NPUs are to be had from it alone: [`Device::init`] and another pool refuse them
+/// ([`InitError::Pooled`]), so that nobody waits here for a release that happens elsewhere.
+///
 /// ```
 /// # use ethosu_driver::*;
 /// # fn example<B: Bus>(first: &Device<B>, second: &Device<B>, job: &mut Job<'_>) -> Result<(), Box<dyn std::error::Error>> {
@@ -196,7 +199,13 @@ impl<'d, B: Bus, T: Target, H: Hooks, const N: usize, const SEATS: usize, W: Wai
     pub fn with_waiting(devices: [&'d Device<B, T, H>; N], waiting: W) -> Result<Self, PoolError> {
         let mut infos = [None; N];
         for (index, (device, info)) in devices.iter().zip(&mut infos).enumerate() {
-            *info = Some(*device.init().map_err(|error| PoolError { index, error })?.info());
+            match device.init_pooled() {
+                Ok(found) => *info = Some(found),
+                Err(error) => {
+                    devices.iter().take(index).for_each(|device| device.leave_pool());
+                    return Err(PoolError { index, error });
+                }
+            }
         }
         let mut index = 0;
         let entries = devices.map(|device| {
@@ -280,6 +289,16 @@ impl<'d, B: Bus, T: Target, H: Hooks, const N: usize, const SEATS: usize, W: Wai
         let want = job.accelerator().map_or(Want::Any, Want::Accelerator);
         let mut npu = self.reserve_blocking(want).map_err(PoolInvokeError::Reserve)?;
         npu.invoke(job).map_err(PoolInvokeError::Invoke)
+    }
+}
+
+impl<B: Bus, T: Target, H: Hooks, const N: usize, const SEATS: usize, W: Waiting> Drop
+    for Pool<'_, B, T, H, N, SEATS, W>
+{
+    fn drop(&mut self) {
+        for entry in &self.entries {
+            entry.device.leave_pool();
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::check::Prepared;
 use crate::fault::{Fault, FaultKind};
 use crate::job::command_at;
 use crate::latch::Record;
-use crate::npu::Npu;
+use crate::npu::{Closing, Npu};
 use crate::sync::{Ordering, fence};
 use crate::target::{Any, Target};
 use crate::{Bus, Clock, Hooks, NoHooks};
@@ -163,46 +163,53 @@ impl<'n, 'd, B: Bus, T: Target, H: Hooks> Running<'n, 'd, B, T, H> {
         self.over = true;
         let device = self.npu.device;
         device.latch.clear_waker();
+        let now = device.status();
+        if now.has(Status::PMU_IRQ) {
+            // As the handler would, which finds nothing any more once the interrupt is cleared.
+            device.latch.set_overflow();
+        }
         device.clear_interrupt();
         let Record { status, qread, interrupt } = record;
         // During a reset all registers read as zero.
-        let interference = (!device.status().has(Status::RESETTING))
+        let interference = (!now.has(Status::RESETTING))
             .then(|| self.npu.interference(&self.prepared))
             .flatten()
             .map(|(register, found, expected)| FaultKind::Interference { register, found, expected });
         let kind = interference.or_else(|| FaultKind::from_status(status)).or(failure);
-        let result = match kind {
+        let argument = self.argument.as_deref_mut();
+        let prepared = &self.prepared;
+        let mut closing = Closing { stands: kind.is_none(), npu: &mut *self.npu };
+        match kind {
             None => {
+                closing.npu.forget_monitor();
                 // What the NPU has written comes before anything the CPU reads.
                 fence(Ordering::SeqCst);
-                self.invalidate();
-                device.hooks.end(&self.npu.counters(), self.argument.as_deref_mut());
-                self.npu.stop_counting();
+                invalidate(prepared, &device.hooks);
+                device.hooks.end(&closing.npu.counters(), argument);
+                closing.npu.stop_counting();
                 let history = u32::from(status.history()) << command::CLEAR_HISTORY;
                 device.bus.write(registers::CMD, device.latch.power() | history);
                 Ok(Completion { status, qread, interrupt })
             }
             Some(kind) => {
-                device.hooks.end(&self.npu.counters(), self.argument.as_deref_mut());
-                self.npu.stop_counting();
+                device.hooks.end(&closing.npu.counters(), argument);
+                closing.npu.stop_counting();
                 // Only now does the NPU surely stand still, so only now are the caches seen to.
-                let recovery = self.npu.reset();
+                let recovery = closing.reset();
                 fence(Ordering::SeqCst);
-                self.invalidate();
+                invalidate(prepared, &device.hooks);
                 let command = command_at(self.stream, qread);
-                let fault = Fault { kind, status, qread, command, product: self.npu.product(), recovery };
+                let fault = Fault { kind, status, qread, command, product: closing.npu.product(), recovery };
                 message!(error, "{}", fault);
                 Err(fault)
             }
-        };
-        self.npu.release_power();
-        result
-    }
-
-    fn invalidate(&self) {
-        for region in self.prepared.regions.iter().flatten().filter(|region| region.written) {
-            self.npu.device.hooks.invalidate(region.span);
         }
+    }
+}
+
+fn invalidate<H: Hooks>(prepared: &Prepared, hooks: &H) {
+    for region in prepared.regions.iter().flatten().filter(|region| region.written) {
+        hooks.invalidate(region.span);
     }
 }
 

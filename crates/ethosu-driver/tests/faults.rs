@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use common::*;
 use ethosu_driver::{
-    Accelerator, AxiPort, Channel, Config, Device, FaultKind, InitError, InvokeError, Privilege, Protection,
-    ResetError, Security, SubmitError, target,
+    Accelerator, AxiPort, Channel, Config, Device, FaultKind, Hooks, InitError, InvokeError, Npu, PmuError,
+    Privilege, Protection, ResetError, Security, SubmitError, Waiting, target,
 };
 use ethosu_isa::registers;
-use ethosu_model::device::Injection;
+use ethosu_model::device::{Injection, Timing};
 
 const LIMIT: Duration = Duration::from_millis(50);
 
@@ -108,16 +108,48 @@ fn a_second_master_is_found_out() {
         (vec![(registers::RESET, reset)], "QBASE"),
         (vec![(registers::QBASE, 0x1234_0000)], "QBASE"),
         (vec![(registers::QSIZE, 8)], "QSIZE"),
-        (vec![(bases(1), SRAM as u32)], "BASEP"),
+        (vec![(registers::QCONFIG, 1)], "QCONFIG"),
+        (vec![(bases(1), SRAM as u32)], "BASEP1"),
+        (vec![(bases(7) + 4, 1)], "BASEP7"),
         (vec![(registers::REGIONCFG, 0)], "REGIONCFG"),
+        (vec![(registers::AXI_LIMIT, 4)], "AXI_LIMIT0"),
+        (vec![(registers::AXI_LIMIT + 12, 0)], "AXI_LIMIT3"),
     ] {
-        let (kind, text) = fault(Accelerator::U65_256, Injection::SecondMaster(writes.clone()));
-        assert!(
-            matches!(kind, FaultKind::Interference { register: found, .. } if found == register),
-            "{writes:?}: {text}"
-        );
-        assert!(text.starts_with(&format!("something else changed the NPU: {register} is 0x")), "{text}");
+        interference(Accelerator::U65_256, writes, register);
     }
+    for (writes, register) in [
+        (vec![(registers::MEM_ATTR + 8, 0)], "MEM_ATTR2"),
+        (vec![(registers::AXI_SRAM, 0)], "AXI_SRAM"),
+        (vec![(registers::AXI_EXT, 1)], "AXI_EXT"),
+        (vec![(registers::POWER_CTRL, 1)], "POWER_CTRL"),
+    ] {
+        interference(Accelerator::U85_256, writes, register);
+    }
+    interference(Accelerator::U55_128, vec![(registers::AXI_LIMIT + 4, 0)], "AXI_LIMIT1");
+}
+
+/// Another master's writes are found by a register's name, also where the NPU is kept on and the next job needs no reset; and
+/// the next job finds everything as it was.
+fn interference(accelerator: Accelerator, writes: Vec<(u32, u32)>, register: &str) {
+    let (kind, text) = fault(accelerator, Injection::SecondMaster(writes.clone()));
+    assert!(
+        matches!(kind, FaultKind::Interference { register: found, .. } if found == register),
+        "{writes:?}: {text}"
+    );
+    assert!(text.starts_with(&format!("something else changed the NPU: {register} is 0x")), "{text}");
+
+    let payload = payload(accelerator, &copies(1, accelerator.product()));
+    let memory = memory(&payload);
+    let sim = Sim::new(accelerator, &memory);
+    let device: Device<_> = Device::new(sim.clone(), Config::new());
+    let mut npu = device.init().unwrap();
+    let mut on = npu.keep_on().unwrap();
+    let ports = || [0, 4, 8, 12, 16, 20].map(|n| sim.lock().read(registers::AXI_LIMIT + n));
+    let before = ports();
+    sim.lock().inject(Injection::SecondMaster(writes));
+    on.invoke_within(&mut job(&payload), LIMIT, &Ticks::default()).unwrap_err();
+    on.invoke(&mut job(&payload)).unwrap();
+    assert_eq!(ports(), before, "{register}");
 }
 
 #[test]
@@ -141,15 +173,66 @@ fn a_second_masters_job_is_not_run_over() {
     let sim = Sim::new(accelerator, &memory);
     let device: Device<_> = Device::new(sim.clone(), Config::new());
     let mut npu = device.init().unwrap();
-    let mut npu = npu.keep_on().unwrap();
-    sim.lock().set_timing(ethosu_model::device::Timing::Manual);
+    let refused = |npu: &mut Npu<'_, Sim>, requests: u32| {
+        sim.lock().set_timing(Timing::Manual);
+        sim.lock().write(registers::CMD, registers::command::RUN);
+        assert!(sim.lock().is_running());
+        let error = npu.invoke(&mut job(&payload)).unwrap_err();
+        assert!(matches!(error, InvokeError::Submit(SubmitError::Occupied { .. })), "{error}");
+        if requests == 0 {
+            // A first request for power resets, too.
+            assert!(matches!(npu.keep_on().unwrap_err(), ResetError::Occupied { .. }));
+            assert!(matches!(npu.pmu().unwrap_err(), PmuError::Reset(ResetError::Occupied { .. })));
+        }
+        assert_eq!(npu.power_requests(), requests);
+        assert!(sim.lock().is_running(), "it was left alone");
+        npu.reset().unwrap();
+        sim.lock().set_timing(Timing::AtOnce);
+        npu.invoke(&mut job(&payload)).unwrap();
+        assert!(copied(&memory, 1));
+    };
+    refused(&mut npu, 0);
+    refused(&mut npu.keep_on().unwrap(), 1);
+    // Initialising is the one thing that stops whatever runs.
+    sim.lock().set_timing(Timing::Manual);
+    drop(npu);
     sim.lock().write(registers::CMD, registers::command::RUN);
-    let error = npu.invoke(&mut job(&payload)).unwrap_err();
-    assert!(matches!(error, InvokeError::Submit(SubmitError::Occupied { .. })), "{error}");
-    assert_eq!(npu.power_requests(), 1);
-    npu.reset().unwrap();
-    sim.lock().set_timing(ethosu_model::device::Timing::AtOnce);
-    npu.invoke(&mut job(&payload)).unwrap();
+    let npu = device.init().unwrap();
+    assert!(!sim.lock().is_running());
+    drop(npu);
+}
+
+/// The interrupt that nobody hears: a thread that blocks until it comes looks once more when its time is over.
+#[test]
+fn a_blocked_thread_looks_before_it_gives_up() {
+    struct Deaf;
+    impl Waiting for Deaf {
+        fn wait(&self, _: u32, limit: Option<Duration>) {
+            std::thread::sleep(limit.expect("without a limit it would wait for ever"));
+        }
+    }
+    impl Hooks for Deaf {
+        type Argument = ();
+    }
+
+    let accelerator = Accelerator::U55_128;
+    let payload = payload(accelerator, &copies(1, accelerator.product()));
+    let memory = memory(&payload);
+    let sim = Sim::new(accelerator, &memory);
+    let device = Device::<_, target::Any, _>::with_hooks(sim.clone(), Config::new(), Deaf);
+    let mut npu = device.init().unwrap();
+    sim.lock().set_timing(Timing::Manual);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !sim.lock().is_running() {
+                std::thread::yield_now();
+            }
+            sim.lock().advance();
+        });
+        let completion =
+            npu.invoke_within(&mut job(&payload), LIMIT, &Wall::new()).expect("it was over in time");
+        assert!(!completion.interrupt);
+    });
     assert!(copied(&memory, 1));
 }
 
@@ -172,7 +255,7 @@ fn a_missing_interrupt_is_no_fault_and_a_spurious_one_no_end() {
     assert!(!sim.lock().interrupt());
 
     spoil(&memory);
-    sim.lock().set_timing(ethosu_model::device::Timing::Manual);
+    sim.lock().set_timing(Timing::Manual);
     let running = npu.submit(&mut job).unwrap();
     sim.lock().raise_interrupt();
     assert_eq!(device.on_interrupt(), ethosu_driver::Interrupt::Notice);

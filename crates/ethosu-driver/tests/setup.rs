@@ -265,6 +265,83 @@ fn the_monitor_counts_and_survives_faults() {
     assert!(!sim.lock().is_kept_on());
 }
 
+/// What is counted is the driver's to keep, whatever became of the registers.
+#[test]
+fn what_is_counted_survives_resets_that_fail_and_other_masters() {
+    let accelerator = Accelerator::U55_128;
+    let payload = payload(accelerator, &copies(1, accelerator.product()));
+    let memory = memory(&payload);
+    let sim = Sim::new(accelerator, &memory);
+    let device: Device<_> = Device::new(sim.clone(), Config::new().with_reset_polls(10));
+    let mut npu = device.init().unwrap();
+    let mut pmu = npu.pmu().unwrap();
+    let on = CounterMask::CYCLES | CounterMask::counter(1);
+    pmu.counters().set_event(1, PmuEvent::NpuActive).unwrap();
+    pmu.counters().enable(on);
+    pmu.counters().enable_interrupt(CounterMask::counter(1));
+    let is_set_up = |counters: &Counters<'_>| {
+        assert_eq!(counters.event(1), Ok(Some(PmuEvent::NpuActive)));
+        assert_eq!((counters.enabled(), counters.interrupts()), (on, CounterMask::counter(1)));
+    };
+
+    for failures in 1..4 {
+        for _ in 0..failures {
+            sim.lock().inject(Injection::EndlessReset);
+            pmu.reset().unwrap_err();
+        }
+        pmu.invoke(&mut job(&payload)).unwrap();
+        is_set_up(&pmu.counters());
+    }
+    // After a fault.
+    sim.lock().inject(Injection::Parse { offset: 0 });
+    sim.lock().inject(Injection::EndlessReset);
+    pmu.invoke(&mut job(&payload)).unwrap_err();
+    pmu.invoke(&mut job(&payload)).unwrap();
+    is_set_up(&pmu.counters());
+    // After somebody else's reset in the middle of a job.
+    sim.lock().inject(Injection::SecondMaster(vec![(registers::RESET, Protection::default().word())]));
+    pmu.invoke(&mut job(&payload)).unwrap_err();
+    is_set_up(&pmu.counters());
+    pmu.invoke(&mut job(&payload)).unwrap();
+    is_set_up(&pmu.counters());
+    // What is changed between jobs is what the next reset restores.
+    pmu.counters().set_event(1, PmuEvent::MacActive).unwrap();
+    pmu.reset().unwrap();
+    assert_eq!(pmu.counters().event(1), Ok(Some(PmuEvent::MacActive)));
+    drop(pmu);
+    let pmu = npu.pmu().unwrap();
+    assert!(pmu.counters().enabled().is_empty(), "a new guard begins anew");
+}
+
+#[test]
+fn an_overflow_is_noticed_by_whoever_sees_the_end_first() {
+    let accelerator = Accelerator::U65_256;
+    let payload = payload(accelerator, &copies(1, accelerator.product()));
+    let memory = memory(&payload);
+    let sim = Sim::new(accelerator, &memory);
+    sim.lock().set_activity(Thousand);
+    let device: Device<_> = Device::new(sim.clone(), Config::new());
+    let mut npu = device.init().unwrap();
+    let mut pmu = npu.pmu().unwrap();
+    pmu.counters().enable(CounterMask::CYCLES);
+    pmu.counters().enable_interrupt(CounterMask::CYCLES);
+    for handler_first in [true, false] {
+        pmu.counters().clear_overflow(CounterMask::CYCLES);
+        pmu.counters().set_cycles((1 << 48) - 1);
+        sim.lock().set_timing(ethosu_model::device::Timing::Manual);
+        let mut job = job(&payload);
+        let running = pmu.submit(&mut job).unwrap();
+        sim.lock().advance();
+        if handler_first {
+            device.on_interrupt();
+        }
+        running.wait().unwrap();
+        assert!(pmu.take_counter_overflow(), "{handler_first}");
+        assert!(!pmu.take_counter_overflow());
+        assert!(!sim.lock().interrupt());
+    }
+}
+
 #[test]
 fn jobs_under_a_guard_need_no_reset() {
     let accelerator = Accelerator::U55_128;
