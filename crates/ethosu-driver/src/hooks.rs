@@ -48,7 +48,9 @@ impl<C: Clock + ?Sized> Clock for &C {
 
 /// How a thread waits for an interrupt or for another thread: the counterpart of an RTOS' semaphore.
 ///
-/// The defaults spin, which is always right. To sleep instead:
+/// The defaults spin, which is always right. To sleep instead, with a handler that calls
+/// [`Device::on_interrupt`](crate::Device::on_interrupt) and only then (if an interrupt goes missing, a wait without a limit
+/// doesn't end; one with a limit looks at the NPU once more when its time is over):
 ///
 /// * bare metal: `wait` is `WFE`, `notify` is `SEV` (its event is remembered, so none is lost);
 /// * an RTOS: `notify` increments a number and wakes every waiting thread; `ticket` gives the number, and `wait` blocks
@@ -123,7 +125,8 @@ pub trait Hooks: Waiting {
     }
 
     /// Drops the data cache's lines of this memory, after the NPU has written it. Called for each region that the job's
-    /// commands write, also after a fault. See [`Config::cache_line`](crate::Config::cache_line).
+    /// commands write, also after a fault, but not for a job whose guard was forgotten: its memory may be another's by then. See
+    /// [`Config::cache_line`](crate::Config::cache_line), with which the memory is whole lines.
     fn invalidate(&self, span: Span) {
         let _ = span;
     }
@@ -147,7 +150,10 @@ pub trait Hooks: Waiting {
 
     /// Called when a job is over, for whatever reason, before the NPU is reset or switched off: the counters still hold what
     /// they counted. After a good end the caches have been seen to; after a fault there are no results to look at, and the
-    /// caches follow when the NPU stands still.
+    /// caches follow when the NPU stands still. For a job whose guard was forgotten it is called when that is found out, without
+    /// the argument.
+    ///
+    /// A hook may panic, where panics unwind: the NPU is reset if it may still run, and isn't kept on.
     fn end(&self, counters: &Counters<'_>, argument: Option<&mut Self::Argument>) {
         let _ = (counters, argument);
     }

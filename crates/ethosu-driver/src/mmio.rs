@@ -34,8 +34,10 @@ impl Mmio {
     ///   covers (`npukit inspect` shows the bytes that a blob's commands reach), with these exceptions, which no compiler makes
     ///   and which are trusted: transfers of several rows on a U65, of which only the first is known, and U85 maps of three
     ///   tiles, of which only the first element is. Registers that the commands leave unset count as zero.
-    /// * Where a job borrows memory, a [`Running`](crate::Running) guard is not forgotten
-    ///   ([`core::mem::forget`]) while the memory lives on; dropping it is always fine.
+    /// * Where a job borrows memory, its [`Running`](crate::Running) guard is not forgotten ([`core::mem::forget`]) while the
+    ///   memory lives on; dropping it is always fine. Nor is the [`Npu`](crate::Npu) or a
+    ///   [`Reserved`](crate::Reserved) forgotten after that happened. If a reset failed ([`Fault::recovery`](crate::Fault)), the
+    ///   NPU may still run, and the job's memory is left alone until one goes well.
     pub const unsafe fn new(base: usize) -> Mmio {
         Mmio { base }
     }

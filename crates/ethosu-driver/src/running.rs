@@ -73,7 +73,8 @@ impl<'n, 'd, B: Bus, T: Target, H: Hooks> Running<'n, 'd, B, T, H> {
         }
     }
 
-    /// Waits until it is over, however long that takes.
+    /// Waits until it is over, however long that takes. With hooks that block until a
+    /// [`notify`](crate::Waiting::notify), a missing interrupt makes that for ever.
     ///
     /// # Errors
     /// [`Fault`]: how it went wrong.
@@ -87,7 +88,8 @@ impl<'n, 'd, B: Bus, T: Target, H: Hooks> Running<'n, 'd, B, T, H> {
         }
     }
 
-    /// Waits until it is over, but not longer than `limit` from now.
+    /// Waits until it is over, but not longer than `limit` from now. When the time is over it looks once more, so a job that was
+    /// over in time, but whose interrupt went missing, gives its result.
     ///
     /// # Errors
     /// [`Fault`]: how it went wrong, or that it took too long.
