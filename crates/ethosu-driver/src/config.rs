@@ -48,8 +48,10 @@ pub struct Config<T: Target = Any> {
     pub cache_line: Option<u32>,
     /// Reads of `STATUS` before a reset is given up.
     pub reset_polls: u32,
-    /// Whether the registers a job was started with are read back when it ends. What differs is the work of another master:
-    /// [`FaultKind::Interference`](crate::FaultKind::Interference). On by default; off saves some twenty reads a job.
+    /// Whether the registers a job was started with, those of the ports among them, are read back when it ends. What differs is
+    /// the work of another master: [`FaultKind::Interference`](crate::FaultKind::Interference), and the reset after it puts
+    /// everything right. On by default. Off saves some thirty reads a job; while a guard keeps the NPU on, nothing then
+    /// restores the ports.
     pub read_back: bool,
     /// The size the NPU has to have, if it must not be another.
     pub accelerator: Option<Accelerator>,

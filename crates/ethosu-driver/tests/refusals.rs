@@ -433,7 +433,6 @@ proptest::proptest! {
             }
             proptest::prop_assert_ne!(regions[usize::from(slot)].0, 0, "what is in the file isn't lent");
         }
-        drop(job);
         if needed > 0 {
             arena.truncate(needed - 1);
             proptest::prop_assert!(Job::load_with(&blob, &mut arena, packing).is_err());
