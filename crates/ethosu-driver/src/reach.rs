@@ -125,6 +125,8 @@ pub(crate) enum Window {
 }
 
 const BRICK: i64 = 16;
+/// Bytes of a channel's record in a stream of scales (Vela 5.2.0, `ethos_u55_weight_encoder.cpp`).
+const SCALE_RECORD: i64 = 10;
 
 impl Registers {
     pub(crate) fn new(product: Product, streams: u32) -> Registers {
@@ -304,12 +306,15 @@ impl Registers {
         }
     }
 
-    /// Calls `visit` with each stream of scales that a convolution reads.
+    /// Calls `visit` with each stream of scales that a convolution reads: its length, or the records of its channels if those are
+    /// more. No document says which of the two the NPU goes by.
     pub(crate) fn scales(&self, mut visit: impl FnMut((i64, i64))) {
-        let streams = if self.product == Product::U65 { self.streams } else { 1 };
-        for (stream, base) in (0..i64::from(streams)).zip(set::SCALE_BASE) {
-            if self.size(set::OFM_DEPTH) > stream {
-                visit(self.stretch(base));
+        let streams = if self.product == Product::U65 { i64::from(self.streams) } else { 1 };
+        for (stream, base) in (0..streams).zip(set::SCALE_BASE) {
+            let channels = (self.size(set::OFM_DEPTH) + streams - 1 - stream) / streams;
+            if channels > 0 {
+                let (start, end) = self.stretch(base);
+                visit((start, end.max(start + SCALE_RECORD * channels)));
             }
         }
     }

@@ -7,7 +7,8 @@ use std::fs;
 use common::*;
 use ethosu_driver::{Accelerator, Config, Device, Job, JobError, Product};
 use ethosu_isa::{
-    Branch85, BranchCondition85, Command, DmaDestination85, DmaSource85, DmaStride, ElementwiseMode85,
+    Branch85, BranchCondition85, Command, Decoder, DmaDestination85, DmaSource85, DmaStride,
+    ElementwiseMode85,
 };
 use ethosu_model::{Limits, Program};
 use npub::Blob;
@@ -46,33 +47,50 @@ fn transfers_end_where_their_regions_do() {
     }
 }
 
+/// A stream, and the bytes of each of its regions.
+struct Compiled {
+    case: String,
+    accelerator: Accelerator,
+    stream: Vec<u8>,
+    sizes: Vec<usize>,
+}
+
+/// The streams that the model is tested with: Vela's, of all products and operators.
+fn compiled() -> Vec<Compiled> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../ethosu-model/tests/streams");
+    let paths = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let files = paths.filter(|path| path.extension().is_some_and(|ending| ending == "npub"));
+    let mut all: Vec<Compiled> = files
+        .map(|path| {
+            let bytes = fs::read(&path).unwrap();
+            let blob = Blob::parse(&bytes).unwrap();
+            let product = match blob.accel().product().unwrap() {
+                npub::Product::U55 => Product::U55,
+                npub::Product::U65 => Product::U65,
+                _ => Product::U85,
+            };
+            Compiled {
+                case: path.display().to_string(),
+                accelerator: Accelerator::new(product, blob.accel().macs().into()).unwrap(),
+                stream: blob.command_stream().bytes().to_vec(),
+                sizes: blob.regions().iter().map(|region| region.size as usize).collect(),
+            }
+        })
+        .collect();
+    all.sort_by(|a, b| a.case.cmp(&b.case));
+    all
+}
+
 #[test]
 fn compiled_networks_have_exactly_what_they_use() {
-    // The streams that the model is tested with: Vela's, of all products and operators.
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../ethosu-model/tests/streams");
     let mut compared = 0;
-    for file in fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_none_or(|ending| ending != "npub") {
-            continue;
-        }
-        let case = path.display();
-        let bytes = fs::read(&path).unwrap();
-        let blob = Blob::parse(&bytes).unwrap();
-        let product = match blob.accel().product().unwrap() {
-            npub::Product::U55 => Product::U55,
-            npub::Product::U65 => Product::U65,
-            _ => Product::U85,
-        };
-        let accelerator = Accelerator::new(product, blob.accel().macs().into()).unwrap();
-        let stream = blob.command_stream().bytes();
-        let used = Program::decode(stream, accelerator, &Limits::default()).unwrap().regions();
-        let whole: Vec<usize> = blob.regions().iter().map(|region| region.size as usize).collect();
-        assert_eq!(verdict(accelerator, stream, &whole), Ok(()), "{case}");
+    for Compiled { case, accelerator, stream, sizes: whole } in compiled() {
+        let used = Program::decode(&stream, accelerator, &Limits::default()).unwrap().regions();
+        assert_eq!(verdict(accelerator, &stream, &whole), Ok(()), "{case}");
         for (region, used) in used.iter().enumerate().filter(|(_, used)| used.is_used()) {
             let mut sizes = whole.clone();
             sizes[region] = used.bytes as usize - 1;
-            let error = verdict(accelerator, stream, &sizes).unwrap_err();
+            let error = verdict(accelerator, &stream, &sizes).unwrap_err();
             let named = if used.bytes == 1 {
                 JobError::EmptyRegion { region: region as u8 }
             } else {
@@ -88,6 +106,64 @@ fn compiled_networks_have_exactly_what_they_use() {
         }
     }
     assert!(compared > 100, "{compared}");
+}
+
+/// Whether a U85's stream has results thrown away. The driver knows that, the model doesn't.
+fn disables_output(stream: &[u8], product: Product) -> bool {
+    Decoder::new(stream, product).flatten().any(
+        |instruction| matches!(instruction.command, Command::AccFormat85(format) if format.output_disabled),
+    )
+}
+
+/// Commands that no compiler made: whatever the model can follow reaches no further than the driver sees.
+#[test]
+fn changed_streams_reach_no_further_than_the_driver_sees() {
+    const ROOM: u64 = 1 << 24;
+    let mut state = 1u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    };
+    let (mut outside, mut inside, mut before) = (0, 0, 0);
+    for Compiled { case, accelerator, stream, .. } in compiled() {
+        // A long stream takes long, and has little that short ones haven't.
+        for _ in 0..400_000 / stream.len().max(400) {
+            let mut changed = stream.clone();
+            let changes: Vec<(usize, u8)> =
+                (0..=below(3)).map(|_| (below(changed.len()), 1 << below(8))).collect();
+            for &(byte, bit) in &changes {
+                changed[byte] ^= bit;
+            }
+            let Ok(program) = Program::decode(&changed, accelerator, &Limits::default()) else { continue };
+            let used = program.regions();
+            if used.iter().any(|used| used.bytes >= ROOM) {
+                continue;
+            }
+            let exact = used.map(|used| used.bytes as usize);
+            if disables_output(&changed, accelerator.product()) {
+                continue;
+            }
+            let case = format!("{case} {changes:?}");
+            if used.iter().any(|used| used.before > 0) {
+                let verdict = verdict(accelerator, &changed, &[ROOM as usize; 8]);
+                assert!(
+                    matches!(verdict, Err(JobError::OutsideRegion { start: ..0, .. })),
+                    "{case}: {verdict:?}"
+                );
+                before += 1;
+                continue;
+            }
+            for region in (0..8).filter(|&region| used[region].bytes > 0) {
+                let mut sizes = [ROOM as usize; 8];
+                sizes[region] = exact[region] - 1;
+                assert!(verdict(accelerator, &changed, &sizes).is_err(), "{case}: region {region}");
+                outside += 1;
+            }
+            // Scales, whose lengths the model doesn't read, may have been changed.
+            inside += usize::from(verdict(accelerator, &changed, &exact.map(|bytes| bytes + 16)).is_ok());
+        }
+    }
+    assert!(outside > 1000 && inside > 500 && before > 0, "{outside} {inside} {before}");
 }
 
 fn words(commands: &[Command]) -> Vec<u8> {
