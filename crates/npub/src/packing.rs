@@ -59,7 +59,10 @@ impl Packing {
     }
 
     pub(crate) const fn align_up(self, offset: u64) -> u64 {
-        offset.next_multiple_of(self.align as u64)
+        // The alignment is a power of two. A division could be one by zero, as far as the compiler knows, and bring a panic into
+        // the firmware.
+        let below = self.align as u64 - 1;
+        (offset + below) & !below
     }
 
     /// The bytes that a region takes up. At the format's own alignment the last one needs no padding.
