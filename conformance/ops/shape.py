@@ -121,6 +121,8 @@ def apply_concatenation(net: Net, x: Tensor, p: Params) -> list[Tensor]:
             parts.append(net.input(shape, x.dtype, scale, x.quant.zero_point))
         else:
             parts.append(net.constant_map(shape, x.dtype, scale, x.quant.zero_point, draw))
+    if p.get("last"):
+        parts.append(parts.pop(0))
     y = copy_of(net, "joined", x, np.concatenate([t.sample for t in parts], axis=axis))
     net.operator("CONCATENATION", [t.index for t in parts], [y], {"axis": axis, "activation": "NONE"})
     return [y]

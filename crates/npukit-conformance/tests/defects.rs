@@ -182,7 +182,6 @@ fn slices_before_reductions_and_products() {
             map(layers).check(suite, &bench, products, family)
         };
         let reduce = |op: &str, axis: usize| json!({"op": op, "axes": [axis], "keep_dims": true});
-        let cut = |begin: [usize; 4], size: [usize; 4]| json!({"op": "SLICE", "begin": begin, "size": size, "to_end": false});
         let inner = [
             cut([0, 1, 0, 0], [1, 4, 8, 4]),
             cut([0, 0, 0, 0], [1, 8, 4, 4]),
@@ -203,6 +202,32 @@ fn slices_before_reductions_and_products() {
         check(&[inner[1].clone(), reduce("REDUCE_MAX", 1)], &[Product::U55], None);
         // The first rows, all of each.
         check(&[cut([0; 4], [1, 4, 8, 4]), reduce("REDUCE_MAX", 3)], &BOTH, None);
+
+        // One element is left, or there is one from the first.
+        let one = |axis: usize| {
+            cut(
+                [[0; 4], [0, 2, 0, 0], [0; 4], [0, 0, 0, 2]][axis],
+                [[0; 4], [1, 1, 8, 4], [0; 4], [1, 8, 8, 1]][axis],
+            )
+        };
+        check(&[one(3), reduce("REDUCE_MAX", 3)], &BOTH, name);
+        check(&[one(3), reduce("REDUCE_MIN", 3)], &[Product::U85], name);
+        check(&[one(1), reduce("REDUCE_MAX", 1)], &[Product::U55], name);
+        check(&[one(1), reduce("REDUCE_MAX", 1)], &[Product::U85], None);
+        let flat = network(&[1, 4, 4, 1], &[cut([0, 1, 0, 0], [1, 2, 4, 1]), reduce("REDUCE_MAX", 3)]);
+        flat.check(suite, &bench, &BOTH, name);
+        // Both of the last axes: the channels are not reduced from the slice itself.
+        let both = |op: &str, axis: usize| json!({"op": op, "axes": [axis, axis + 1], "keep_dims": true});
+        check(&[cut([0, 1, 0, 1], [1, 4, 8, 2]), both("REDUCE_MAX", 2)], &BOTH, None);
+        check(&[cut([0, 1, 0, 1], [1, 4, 8, 2]), both("REDUCE_MIN", 2)], &BOTH, None);
+        let two = || cut([0, 1, 1, 3], [2, 2, 2, 5]);
+        network(&[2, 4, 4, 17], &[two(), both("REDUCE_MAX", 2)]).check(suite, &bench, &BOTH, name);
+        let unpack = || json!({"op": "UNPACK", "axis": 0});
+        let unpacked = |last: Value| network(&[2, 9, 7, 20], &[unpack(), last]);
+        unpacked(both("REDUCE_MAX", 1)).check(suite, &bench, &[Product::U55], name);
+        unpacked(both("REDUCE_MAX", 1)).check(suite, &bench, &[Product::U85], None);
+        unpacked(reduce("REDUCE_MAX", 2)).check(suite, &bench, &BOTH, name);
+        unpacked(reduce("REDUCE_MIN", 2)).check(suite, &bench, &[Product::U85], name);
 
         let name = Some("slice before BATCH_MATMUL");
         let product = |adjoined| {
@@ -254,6 +279,148 @@ fn what_stands_behind_a_resized_map() {
         let join =
             json!({"op": "CONCATENATION", "axis": 1, "seed": 1, "others": [{"kind": "input", "size": 3}]});
         check(&[half(), join], &BOTH, None);
+    });
+}
+
+fn cut(begin: [usize; 4], size: [usize; 4]) -> Value {
+    json!({"op": "SLICE", "begin": begin, "size": size, "to_end": false})
+}
+
+#[test]
+fn slices_before_a_transposed_convolution() {
+    with_suite(|suite, _| {
+        let bench = suite.bench(4).expect("a bench");
+        let name = Some("slice before TRANSPOSE_CONV");
+        let check = |layers: &[Value], products: &[Product], family| {
+            map(layers).check(suite, &bench, products, family)
+        };
+        let transposed = |kernel, padding| conv("TRANSPOSE_CONV", kernel, [2, 2], padding);
+        let usual = || transposed([3, 3], "SAME");
+        for behind in [cut([0, 2, 0, 0], [1, 4, 8, 4]), cut([0, 0, 2, 0], [1, 8, 4, 4])] {
+            check(&[behind.clone(), usual()], &Product::ALL, name);
+            check(&[behind.clone(), transposed([3, 3], "VALID")], &BOTH, name);
+            check(&[behind.clone(), transposed([1, 1], "SAME")], &[Product::U85], name);
+            check(&[behind.clone(), transposed([1, 1], "SAME")], &[Product::U55], None);
+            check(&[behind, json!({"op": "TANH"}), usual()], &BOTH, None);
+        }
+        let parts = [
+            cut([0; 4], [1, 4, 8, 4]),
+            cut([0, 0, 0, 2], [1, 8, 8, 2]),
+            json!({"op": "SPLIT", "axis": 1, "count": 2}),
+            json!({"op": "SPLIT_V", "axis": 2, "sizes": [3, 5]}),
+        ];
+        for part in parts {
+            check(&[part.clone(), usual()], &[Product::U55, Product::U65], name);
+            check(&[part, usual()], &[Product::U85], None);
+        }
+        network(&[2, 1, 8, 8, 4], &[json!({"op": "UNPACK", "axis": 0}), usual()]).check(
+            suite,
+            &bench,
+            &[Product::U55],
+            name,
+        );
+        check(&[cut([0; 4], [1, 8, 8, 4]), usual()], &BOTH, None);
+        // With a stride that is right on U85 otherwise.
+        let strided = slice([0, 3, 0, 0], [1, 4, 8, 4], (2, 1));
+        check(&[strided, transposed([1, 1], "SAME")], &[Product::U85], name);
+    });
+}
+
+#[test]
+fn what_stands_behind_a_transposed_convolution() {
+    with_suite(|suite, _| {
+        let bench = suite.bench(4).expect("a bench");
+        let name = Some("PAD or CONCATENATION behind TRANSPOSE_CONV");
+        let check = |layers: &[Value], products: &[Product], family| {
+            network(&[1, 4, 6, 4], layers).check(suite, &bench, products, family);
+        };
+        let transposed = |kernel| conv("TRANSPOSE_CONV", kernel, [2, 2], "SAME");
+        let mut valued = pad([1, 1], [0, 0], [0, 0]);
+        valued["op"] = json!("PADV2");
+        valued["value"] = json!(5);
+        for padding in [pad([1, 0], [0, 0], [0, 0]), pad([0, 0], [1, 0], [0, 0]), valued] {
+            check(&[transposed([3, 3]), padding.clone()], &[Product::U85], name);
+            check(&[transposed([1, 1]), padding.clone()], &[Product::U85], name);
+            check(&[transposed([3, 3]), padding], &[Product::U55, Product::U65], None);
+        }
+        check(&[transposed([3, 3]), pad([0, 1], [0, 1], [1, 1])], &BOTH, None);
+        let folded = conv("CONV_2D", [3, 3], [1, 1], "VALID");
+        check(&[transposed([3, 3]), pad([1, 1], [1, 1], [0, 0]), folded], &BOTH, None);
+        let join = |axis: usize, last: bool| json!({"op": "CONCATENATION", "axis": axis, "seed": 1, "others": [{"kind": "input", "size": 2}], "last": last});
+        for axis in [1, 2] {
+            check(&[transposed([3, 3]), join(axis, true)], &[Product::U85], name);
+            check(&[transposed([3, 3]), join(axis, true)], &[Product::U55], None);
+            check(&[transposed([3, 3]), join(axis, false)], &BOTH, None);
+        }
+        check(&[transposed([3, 3]), join(3, true)], &BOTH, None);
+    });
+}
+
+#[test]
+fn mirrored_paddings() {
+    with_suite(|suite, _| {
+        let bench = suite.bench(4).expect("a bench");
+        let mirror = |paddings: &[[usize; 2]]| json!({"op": "MIRROR_PAD", "paddings": paddings, "mode": "REFLECT", "index": "int32"});
+        let reshaped = |height: [usize; 2], width: [usize; 2], behind: &Value, family| {
+            let padded = mirror(&[[0, 0], height, width, [0, 0]]);
+            network(&[1, 5, 4, 7], &[padded, behind.clone()]).check(suite, &bench, &BOTH, family);
+        };
+        let name = Some("MIRROR_PAD of width before RESHAPE");
+        let behind = [
+            json!({"op": "SQUEEZE", "axes": [0]}),
+            json!({"op": "EXPAND_DIMS", "axis": 0}),
+            json!({"op": "RESHAPE", "split": []}),
+        ];
+        for behind in &behind {
+            reshaped([0, 0], [1, 1], behind, name);
+            reshaped([1, 1], [0, 0], behind, None);
+        }
+        reshaped([1, 1], [1, 0], &behind[0], name);
+        reshaped([0, 0], [1, 1], &json!({"op": "TANH"}), None);
+        network(&[1, 4, 7], &[mirror(&[[0, 0], [1, 1], [0, 0]]), behind[0].clone()])
+            .check(suite, &bench, &BOTH, name);
+
+        let padded = |shape: &[usize], axis: usize, family| {
+            let mut paddings = vec![[0, 0]; shape.len()];
+            paddings[axis] = [1, 1];
+            network(shape, &[mirror(&paddings)]).check(suite, &bench, &BOTH, family);
+        };
+        let name = Some("MIRROR_PAD in front of the height");
+        padded(&[3, 5, 6, 4], 0, name);
+        padded(&[2, 3, 11, 4, 7], 0, name);
+        padded(&[1, 3, 11, 4, 7], 1, name);
+        padded(&[1, 3, 11, 4, 7], 2, None);
+        padded(&[3, 5, 6, 4], 1, None);
+        padded(&[3, 5, 7], 0, None);
+    });
+}
+
+#[test]
+fn slices_that_are_packed() {
+    with_suite(|suite, _| {
+        let bench = suite.bench(4).expect("a bench");
+        let name = Some("slice before PACK");
+        let check = |shape: &[usize], split: usize, axis: usize, products: &[Product], family| {
+            let split = json!({"op": "SPLIT", "axis": split, "count": 2});
+            let pack = json!({"op": "PACK", "axis": axis, "count": 2});
+            network(shape, &[split, pack]).check(suite, &bench, products, family);
+        };
+        for split in 1..=3 {
+            check(&[2, 4, 6, 4], split, 0, &Product::ALL, name);
+            check(&[1, 4, 6, 4], split, 0, &[Product::U85], name);
+            check(&[1, 4, 6, 4], split, 0, &[Product::U55, Product::U65], None);
+            check(&[2, 4, 6, 4], split, 1, &BOTH, None);
+        }
+        check(&[3, 1, 6, 4], 2, 0, &BOTH, name);
+        check(&[1, 4, 6, 4], 1, 1, &[Product::U85], name);
+        check(&[1, 4, 6, 4], 1, 1, &[Product::U55], None);
+        check(&[1, 2, 2, 4], 1, 0, &BOTH, None);
+        check(&[1, 4, 6, 4], 1, 2, &BOTH, None);
+        check(&[6, 6, 4], 0, 0, &BOTH, None);
+        let pack = json!({"op": "PACK", "axis": 0, "count": 2});
+        network(&[2, 4, 6, 4], std::slice::from_ref(&pack)).check(suite, &bench, &BOTH, None);
+        let halves = json!({"op": "SPLIT", "axis": 2, "count": 2});
+        network(&[2, 4, 6, 4], &[halves, json!({"op": "TANH"}), pack]).check(suite, &bench, &BOTH, None);
     });
 }
 

@@ -219,6 +219,30 @@ fn what_a_resized_map_is_joined_to() {
     }
 }
 
+/// A map that something else needs too is written to a place of its own, and right.
+#[test]
+fn what_a_map_of_two_readers_is_joined_to() {
+    let tensors = [
+        int8("x", &[1, 4, 4, 8]),
+        Tensor::integers("size", &[2], &[8, 8]),
+        int8("resized", &[1, 8, 8, 8]),
+        int8("other", &[1, 3, 8, 8]),
+        int8("joined", &[1, 11, 8, 8]),
+    ];
+    let steps: [(&Operator, &[usize], usize); 2] =
+        [(&RESIZE_BILINEAR, &[0, 1], 2), (&CONCATENATION, &[3, 2], 4)];
+    let network = graph(&steps, &tensors);
+    let npukit = Npukit::new();
+    for (outputs, status, named) in [(&[4][..], 1, 1), (&[4, 2], 0, 0)] {
+        let network = npukit_vela::tflite::with_outputs(&network, outputs).unwrap();
+        npukit.file("model.tflite", &network);
+        let report =
+            npukit.json(status, &["verify", "model.tflite", "--samples", "8", "--accel", "ethos-u55-128"]);
+        assert_eq!(report["bit_exact"], status == 0, "{report}");
+        assert_eq!(report["known_defects"].as_array().map(Vec::len), Some(named), "{report}");
+    }
+}
+
 /// A network in which each recogniser of neighbours finds something to look at.
 fn neighbours() -> Vec<u8> {
     let op = |code, bytes| Operator { code, options: 1, bytes };

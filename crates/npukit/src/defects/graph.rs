@@ -58,6 +58,14 @@ impl<'m, 'a> Graph<'m, 'a> {
         readers.into_iter().flatten().filter_map(|&reader| self.main.operators.get(reader))
     }
 
+    /// Whether an operator's first output has one reader and isn't an output of the network.
+    pub(super) fn is_read_once(&self, operator: &Operator<'a>) -> bool {
+        let output = operator.outputs.first();
+        let once =
+            output.and_then(|&output| self.readers.get(output)).is_some_and(|readers| readers.len() == 1);
+        once && output.is_some_and(|output| !self.main.outputs.contains(output))
+    }
+
     /// The integers of a constant input, such as axes, permutations and paddings: constants in every network that Vela
     /// compiles.
     pub(super) fn integers(&self, operator: &Operator<'a>, position: usize) -> Option<Vec<i64>> {

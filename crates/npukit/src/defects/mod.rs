@@ -78,6 +78,21 @@ pub enum Family {
     /// PAD before a CONV_2D with a stride above 3, which the compiler fails on (U55, U65).
     #[serde(rename = "PAD before a long stride")]
     PadLongStride,
+    /// MIRROR_PAD that pads an axis in front of the last three.
+    #[serde(rename = "MIRROR_PAD in front of the height")]
+    MirrorPadBatch,
+    /// MIRROR_PAD that pads width, its result only reshaped.
+    #[serde(rename = "MIRROR_PAD of width before RESHAPE")]
+    MirrorPadReshaped,
+    /// A slice that TRANSPOSE_CONV reads.
+    #[serde(rename = "slice before TRANSPOSE_CONV")]
+    SliceTransposed,
+    /// What TRANSPOSE_CONV makes, put behind other rows or columns (U85).
+    #[serde(rename = "PAD or CONCATENATION behind TRANSPOSE_CONV")]
+    TransposedPadded,
+    /// A slice of a map of four axes that PACK puts in front of its batch or height.
+    #[serde(rename = "slice before PACK")]
+    SlicePacked,
 }
 
 /// An operator of a model that the compiler is known to get wrong.
@@ -105,7 +120,7 @@ const U85: &[Product] = &[Product::U85];
 
 impl Family {
     /// All of them.
-    pub const ALL: [Family; 19] = [
+    pub const ALL: [Family; 24] = [
         Family::TransposeUint8,
         Family::MirrorPadChannels,
         Family::SumSeveralAxes,
@@ -125,6 +140,11 @@ impl Family {
         Family::SliceMultiplied,
         Family::ResizedPadded,
         Family::PadLongStride,
+        Family::MirrorPadBatch,
+        Family::MirrorPadReshaped,
+        Family::SliceTransposed,
+        Family::TransposedPadded,
+        Family::SlicePacked,
     ];
 
     /// Its name.
@@ -149,6 +169,11 @@ impl Family {
             Family::SliceMultiplied => "slice before BATCH_MATMUL",
             Family::ResizedPadded => "PAD or CONCATENATION behind RESIZE_BILINEAR",
             Family::PadLongStride => "PAD before a long stride",
+            Family::MirrorPadBatch => "MIRROR_PAD in front of the height",
+            Family::MirrorPadReshaped => "MIRROR_PAD of width before RESHAPE",
+            Family::SliceTransposed => "slice before TRANSPOSE_CONV",
+            Family::TransposedPadded => "PAD or CONCATENATION behind TRANSPOSE_CONV",
+            Family::SlicePacked => "slice before PACK",
         }
     }
 
@@ -164,7 +189,11 @@ impl Family {
             | Family::LstmOneStep
             | Family::StridedSlicePadded
             | Family::SliceReduced
-            | Family::SliceMultiplied => &Product::ALL,
+            | Family::SliceMultiplied
+            | Family::MirrorPadBatch
+            | Family::MirrorPadReshaped
+            | Family::SliceTransposed
+            | Family::SlicePacked => &Product::ALL,
             Family::TransposeUint8
             | Family::StridedSliceElementwise
             | Family::ResizedPadded
@@ -174,7 +203,8 @@ impl Family {
             | Family::ResizeNearestCentres
             | Family::ResizeNearestShrink
             | Family::Int16Bias32
-            | Family::TruthWithoutKeptDimensions => U85,
+            | Family::TruthWithoutKeptDimensions
+            | Family::TransposedPadded => U85,
         }
     }
 
@@ -243,6 +273,22 @@ impl Family {
             Family::PadLongStride => {
                 "Vela folds the padding into the convolution and then fails on it (\"Non-passthrough operation\"); there is no \
                  program"
+            }
+            Family::MirrorPadBatch => {
+                "only the last three axes are padded as meant: what belongs to the other paddings comes out wrong"
+            }
+            Family::MirrorPadReshaped => {
+                "the padded columns are written as if the reshaped map were the padded one, to other places than theirs"
+            }
+            Family::SliceTransposed => {
+                "the padding of the kernel is lost or moved to the other side, so that the windows stand in other places"
+            }
+            Family::TransposedPadded => {
+                "the rows and columns of the transposed convolution are computed from a shifted window of its input"
+            }
+            Family::SlicePacked => {
+                "the copy of the slice into its place has a kernel of height or width 0, which npukit refuses to run, or takes \
+                 other elements"
             }
         }
     }

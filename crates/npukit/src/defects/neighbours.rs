@@ -50,11 +50,17 @@ pub(super) fn all<'a>(graph: &Graph<'_, 'a>, operator: &Operator<'a>) -> Vec<Beh
             }
         }
         "TRANSPOSE_CONV" => {
-            if let (Some(slice), Some(window)) =
-                (Slice::before(graph, operator, 2), Window::of(graph, operator))
-                && let Some(products) = transposed_padding(&slice, &window)
+            let window = Window::of(graph, operator);
+            let strided = Slice::before(graph, operator, 2)
+                .zip(window.as_ref())
+                .and_then(|(slice, window)| Some((transposed_padding(&slice, window)?, slice.operator)));
+            if let Some((products, slice)) = strided {
+                defects.extend(found(Family::StridedSlicePadded, products, slice));
+            }
+            if let (Some(cut), Some(window)) = (Cut::before(graph, operator, 2), window)
+                && let Some(products) = transposed_slice(&cut, &window, strided.map(|(products, _)| products))
             {
-                defects.extend(found(Family::StridedSlicePadded, products, slice.operator));
+                defects.extend(found(Family::SliceTransposed, products, cut.operator));
             }
         }
         "ADD" | "SUB" | "MUL" | "MAXIMUM" | "MINIMUM" => {
@@ -96,11 +102,21 @@ pub(super) fn all<'a>(graph: &Graph<'_, 'a>, operator: &Operator<'a>) -> Vec<Beh
                 let mut readers = graph.readers(operator).peekable();
                 readers.peek().is_some() && readers.all(|reader| folded_pad(graph, reader).is_some())
             };
+            let front_of_plane = || {
+                let paddings = graph.integers(operator, 1).unwrap_or_default();
+                paddings.len() == 8 && PLANE.iter().any(|axis| paddings[2 * axis] != 0)
+            };
             if let Some(resize) = half_pixel_resize(graph, operator, 0)
                 && front()
                 && !all_fold()
             {
                 defects.extend(found(Family::ResizedPadded, U55_U65, resize));
+            }
+            if let Some(transposed) = transposed_convolution(graph, operator, 0)
+                && front_of_plane()
+                && !all_fold()
+            {
+                defects.extend(found(Family::TransposedPadded, U85, transposed));
             }
         }
         "CONCATENATION" => {
@@ -108,6 +124,29 @@ pub(super) fn all<'a>(graph: &Graph<'_, 'a>, operator: &Operator<'a>) -> Vec<Beh
             let resized =
                 (1..operator.inputs.len()).find_map(|input| half_pixel_resize(graph, operator, input));
             defects.extend(resized.and_then(|resize| found(Family::ResizedPadded, U55_U65, resize)));
+            let axis = operator.options.map_or(0, |options| options.number::<i32>(0, 0));
+            let rank = graph.output(operator).map_or(0, |output| output.shape.len());
+            if rank == 4 && axes(&[axis.into()], rank).iter().any(|axis| PLANE.contains(axis)) {
+                let transposed = (1..operator.inputs.len())
+                    .find_map(|input| transposed_convolution(graph, operator, input));
+                defects.extend(transposed.and_then(|one| found(Family::TransposedPadded, U85, one)));
+            }
+        }
+        "PACK" => {
+            let slice = (0..operator.inputs.len()).find_map(|input| {
+                let cut = Cut::before(graph, operator, input)?;
+                Some((packed_slice(graph, operator, input, &cut)?, cut.operator))
+            });
+            defects.extend(slice.and_then(|(products, slice)| found(Family::SlicePacked, products, slice)));
+        }
+        "RESHAPE" | "SQUEEZE" | "EXPAND_DIMS" => {
+            if let Some(pad) = graph.maker(operator, 0).filter(|maker| maker.name() == "MIRROR_PAD")
+                && let Some(paddings) = graph.integers(pad, 1)
+                && let [.., left, right, _, _] = paddings.as_slice()
+                && (*left, *right) != (0, 0)
+            {
+                defects.extend(found(Family::MirrorPadReshaped, &Product::ALL, pad));
+            }
         }
         _ => {}
     }
@@ -288,8 +327,8 @@ struct Cut<'m, 'a> {
     /// Elements that are taken.
     size: Vec<i64>,
     strides: Vec<i64>,
-    /// Whether the slice has fewer axes than the map.
-    drops_axes: bool,
+    /// A bit for each axis of the map that the slice doesn't have.
+    dropped: i32,
 }
 
 impl<'m, 'a> Cut<'m, 'a> {
@@ -345,8 +384,13 @@ impl<'m, 'a> Cut<'m, 'a> {
         let size: Option<Vec<i64>> =
             (0..rank).map(|axis| if dropped >> axis & 1 == 1 { Some(1) } else { sides.next() }).collect();
         let size = size.filter(|_| begin.len() == rank && strides.len() == rank)?;
-        let cut = Cut { operator: maker, whole, begin, size, strides, drops_axes: dropped != 0 };
+        let cut = Cut { operator: maker, whole, begin, size, strides, dropped };
         (0..rank).any(|axis| !cut.keeps(axis)).then_some(cut)
+    }
+
+    /// Whether the slice has fewer axes than the map.
+    fn drops_axes(&self) -> bool {
+        self.dropped != 0
     }
 
     /// Whether all of an axis is taken.
@@ -377,19 +421,20 @@ fn reduced_slice<'a>(
     let map = graph.input(operator, 0)?;
     let rank = map.shape.len();
     let axes = axes(&graph.integers(operator, 1)?, rank);
-    let reduces = |from_back: usize| {
-        let axis = rank.checked_sub(from_back);
-        axis.is_some_and(|axis| axes.contains(&axis) && map.shape[axis] > 1)
-    };
+    // An axis of one element, too.
+    let reduces = |from_back: usize| rank.checked_sub(from_back).is_some_and(|axis| axes.contains(&axis));
     let maximum = operator.name() == "REDUCE_MAX";
     let from_start = cut.begin.iter().all(|&begin| begin == 0);
     let prefix = from_start && cut.outermost().is_some_and(|axis| cut.cuts_only(axis));
-    if reduces(1) && !prefix {
+    let one_batch = map.shape.iter().rev().skip(3).all(|&side| side == 1);
+    // The last axis is then reduced from what the other was reduced to.
+    let after_another = one_batch && axes.len() == 2 && reduces(2);
+    if reduces(1) && !(prefix && !cut.drops_axes()) && !after_another {
         return Some(if maximum { &Product::ALL } else { U85 });
     }
     let columns = cut.whole.len().checked_sub(2);
     let first_columns = from_start && columns.is_some_and(|axis| cut.cuts_only(axis));
-    let wrong = maximum && (cut.drops_axes || reduces(3) && !first_columns);
+    let wrong = maximum && (cut.drops_axes() || reduces(3) && !first_columns);
     wrong.then_some(U55_U65)
 }
 
@@ -417,7 +462,58 @@ fn half_pixel_resize<'m, 'a>(
 ) -> Option<&'m Operator<'a>> {
     let resize = graph.maker(operator, input).filter(|maker| maker.name() == "RESIZE_BILINEAR")?;
     // Its first two options are the sizes of old files.
-    let half = resize.options.is_some_and(|options| options.flag(3));
+    // With another reader it is written to a place of its own and copied.
+    let half = resize.options.is_some_and(|options| options.flag(3)) && graph.is_read_once(resize);
     let plane = graph.input(resize, 0)?.shape.get(1..3)?.to_vec();
     (half && plane != [1, 1]).then_some(resize)
+}
+
+/// The TRANSPOSE_CONV that makes an operator's input and is read by nothing else.
+fn transposed_convolution<'m, 'a>(
+    graph: &Graph<'m, 'a>,
+    operator: &Operator<'a>,
+    input: usize,
+) -> Option<&'m Operator<'a>> {
+    let maker = graph.maker(operator, input)?;
+    (maker.name() == "TRANSPOSE_CONV" && graph.is_read_once(maker)).then_some(maker)
+}
+
+/// The products on which a transposed convolution of a slice is wrong, less those where the stride is to blame: found by cutting
+/// each axis, from the start and not, with kernels of 1 to 3 elements.
+fn transposed_slice(
+    cut: &Cut<'_, '_>,
+    window: &Window,
+    blamed: Option<&[Product]>,
+) -> Option<&'static [Product]> {
+    let kept: Vec<usize> = (0..cut.whole.len()).filter(|axis| cut.dropped >> axis & 1 == 0).collect();
+    let begins = PLANE.iter().any(|&axis| kept.get(axis).is_some_and(|&axis| cut.begin[axis] > 0));
+    let is_free = |product| blamed.is_none_or(|blamed| !blamed.contains(&product));
+    let older = window.kernel.iter().any(|&side| side > 1) && is_free(Product::U55);
+    match (older, begins && is_free(Product::U85)) {
+        (true, true) => Some(&Product::ALL),
+        (true, false) => Some(U55_U65),
+        (false, true) => Some(U85),
+        (false, false) => None,
+    }
+}
+
+/// The products on which PACK takes a slice wrongly, if any: found by cutting maps of one to eight batches, and packing them on
+/// each axis.
+fn packed_slice<'a>(
+    graph: &Graph<'_, 'a>,
+    operator: &Operator<'a>,
+    input: usize,
+    cut: &Cut<'_, 'a>,
+) -> Option<&'static [Product]> {
+    let &[batches, height, _, _] = graph.input(operator, input)?.shape.as_slice() else { return None };
+    let axis = operator.options.map_or(0, |options| options.number::<i32>(1, 0));
+    let axis = *axes(&[axis.into()], 5).first()?;
+    if cut.drops_axes() || !(axis == 0 || axis == 1 && batches == 1) {
+        return None;
+    }
+    match (batches > 1, height > 1) {
+        (true, _) => Some(&Product::ALL),
+        (false, true) => Some(U85),
+        (false, false) => None,
+    }
 }

@@ -23,10 +23,14 @@ pub(super) fn family<'a>(graph: &Graph<'_, 'a>, operator: &Operator<'a>) -> Opti
         }
         "MIRROR_PAD" => {
             let paddings = parameter()?;
-            paddings[paddings.len().saturating_sub(2)..]
-                .iter()
-                .any(|&pad| pad != 0)
-                .then_some(Family::MirrorPadChannels)
+            let pads = |pairs: &[i64]| pairs.iter().any(|&pad| pad != 0);
+            let (_, channels) = paddings.split_at(paddings.len().saturating_sub(2));
+            let (before, _) = paddings.split_at(paddings.len().saturating_sub(6));
+            if pads(channels) {
+                Some(Family::MirrorPadChannels)
+            } else {
+                pads(before).then_some(Family::MirrorPadBatch)
+            }
         }
         "SUM" => {
             let axes = axes(&parameter()?, shape.len());
