@@ -249,6 +249,7 @@ fn neighbours() -> Vec<u8> {
     let [strided_slice, slice, split, unpack] = [45, 65, 49, 88].map(|code| op(code, &[(1, 1)]));
     let [conv, pad, add, softmax, lstm] = [3, 34, 0, 25, 44].map(|code| op(code, &[(0, 1), (3, 1)]));
     let matmul = op(126, &[]);
+    let [transposed, pack, squeeze] = [67, 83, 43].map(|code| op(code, &[]));
     let tensors = [
         int8("x", &[1, 8, 8, 4]),
         Tensor::integers("begin", &[4], &[0, -1, 0, 0]),
@@ -267,6 +268,12 @@ fn neighbours() -> Vec<u8> {
         int8("behind", &[1, 10, 18, 4]),
         int8("sliced", &[1, 4, 8, 2]),
         int8("unpacked", &[1, 8, 4]),
+        Tensor::integers("shape", &[4], &[1, 8, 16, 4]),
+        int8("transposed", &[1, 8, 16, 4]),
+        int8("joined", &[1, 10, 18, 4]),
+        int8("packed", &[2, 1, 4, 8, 2]),
+        int8("mirrored", &[1, 10, 10, 4]),
+        int8("squeezed", &[10, 10, 4]),
     ];
     let steps: &[(&Operator, &[usize], usize)] = &[
         (&strided_slice, &[0, 1, 2, 3], 4),
@@ -285,6 +292,11 @@ fn neighbours() -> Vec<u8> {
         (&pad, &[13, 5], 14),
         (&lstm, &[14], 11),
         (&RESIZE_NEAREST, &[4, 12], 11),
+        (&transposed, &[17, 7, 15], 18),
+        (&pad, &[18, 5], 19),
+        (&pack, &[15, 15], 20),
+        (&MIRROR_PAD, &[0, 5], 21),
+        (&squeeze, &[21], 22),
     ];
     graph(steps, &tensors)
 }
@@ -304,6 +316,10 @@ fn neighbours_are_looked_at() {
         "slice before REDUCE_MAX/REDUCE_MIN",
         "slice before REDUCE_MAX/REDUCE_MIN",
         "PAD or CONCATENATION behind RESIZE_BILINEAR",
+        "slice before TRANSPOSE_CONV",
+        "PAD or CONCATENATION behind TRANSPOSE_CONV",
+        "slice before PACK",
+        "MIRROR_PAD of width before RESHAPE",
     ];
     assert_eq!(families, expected, "{found:?}");
 }
