@@ -322,6 +322,15 @@ fn neighbours_are_looked_at() {
         "MIRROR_PAD of width before RESHAPE",
     ];
     assert_eq!(families, expected, "{found:?}");
+
+    // The transposed convolution's result is an output too, so that it has a place of its own.
+    let bytes = npukit_vela::tflite::with_outputs(&bytes, &[22, 18]).unwrap();
+    let model = npukit_vela::tflite::Model::parse(&bytes).unwrap();
+    let found = npukit::defects::find(&model);
+    assert!(
+        found.iter().all(|defect| defect.family != npukit::defects::Family::TransposedPadded),
+        "{found:?}"
+    );
 }
 
 proptest::proptest! {

@@ -281,10 +281,11 @@ impl Family {
                 "the padded columns are written as if the reshaped map were the padded one, to other places than theirs"
             }
             Family::SliceTransposed => {
-                "the padding of the kernel is lost or moved to the other side, so that the windows stand in other places"
+                "on U55 and U65 the kernel's padding is behind the map in place of in front; on U85 the map is read from its start, not \
+                 from the slice's"
             }
             Family::TransposedPadded => {
-                "the rows and columns of the transposed convolution are computed from a shifted window of its input"
+                "the transposed convolution's result is written from the output's start, and what belongs in front of it over it"
             }
             Family::SlicePacked => {
                 "the copy of the slice into its place has a kernel of height or width 0, which npukit refuses to run, or takes \

@@ -429,7 +429,7 @@ fn reduced_slice<'a>(
     let one_batch = map.shape.iter().rev().skip(3).all(|&side| side == 1);
     // The last axis is then reduced from what the other was reduced to.
     let after_another = one_batch && axes.len() == 2 && reduces(2);
-    if reduces(1) && !(prefix && !cut.drops_axes()) && !after_another {
+    if reduces(1) && (!prefix || cut.drops_axes()) && !after_another {
         return Some(if maximum { &Product::ALL } else { U85 });
     }
     let columns = cut.whole.len().checked_sub(2);
