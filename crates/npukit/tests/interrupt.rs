@@ -56,10 +56,23 @@ fn compiling(npukit: &Npukit, before: &str) -> (Child, String) {
     (child, pid.trim().to_owned())
 }
 
+/// Whether these tests were started with a signal ignored, as a shell does for what runs in the background. Then npukit is, too, and
+/// nothing can set it back. Known on Linux only; elsewhere npukit doesn't look.
+fn is_ignored(number: u32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (number - 1) & 1 == 1
+}
+
 #[test]
 fn nothing_is_left_behind() {
     let npukit = Npukit::new();
     for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        if is_ignored(number as u32) {
+            eprintln!("skipped: SIG{signal} is ignored here");
+            continue;
+        }
         let (mut child, compiler) = compiling(&npukit, "");
         assert!(send(signal, &child.id().to_string()));
         assert_eq!(child.wait().unwrap().signal(), Some(number), "{signal}");
