@@ -2,6 +2,8 @@
 
 use ethosu_isa::Product;
 
+use crate::scan::code;
+
 /// The bytes of a region that one operation uses, as offsets from the region's base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reach {
@@ -28,33 +30,86 @@ impl Reach {
     }
 }
 
-/// Numbers of the registers, as the codes of the commands that set them.
+/// Registers by the codes of the commands that set them, from the one place that has those.
 mod set {
-    pub(super) const PAD_TOP: u16 = 0x100;
-    pub(super) const PAD_LEFT: u16 = 0x101;
-    pub(super) const PAD_RIGHT: u16 = 0x102;
-    pub(super) const PAD_BOTTOM: u16 = 0x103;
-    pub(super) const IFM_DEPTH: u16 = 0x104;
-    pub(super) const UPSCALE: u16 = 0x107;
-    pub(super) const OFM_WIDTH: u16 = 0x111;
-    pub(super) const OFM_HEIGHT: u16 = 0x112;
-    pub(super) const OFM_DEPTH: u16 = 0x113;
-    pub(super) const KERNEL_WIDTH: u16 = 0x120;
-    pub(super) const KERNEL_HEIGHT: u16 = 0x121;
-    pub(super) const KERNEL_STRIDE: u16 = 0x122;
-    pub(super) const WEIGHT_FORMAT: u16 = 0x12E;
-    pub(super) const DMA_ROWS: u16 = 0x132;
-    pub(super) const DMA_PLANES: u16 = 0x133;
-    pub(super) const WEIGHT_BASE: [u16; 4] = [0x4020, 0x4090, 0x4092, 0x4094];
-    pub(super) const SCALE_BASE: [u16; 2] = [0x4022, 0x4092];
-    pub(super) const DMA_SOURCE: u16 = 0x4030;
-    pub(super) const DMA_DESTINATION: u16 = 0x4031;
-    pub(super) const DMA_LENGTH: u16 = 0x4032;
-    pub(super) const DMA_SOURCE_STRIDES: u16 = 0x4033;
-    pub(super) const DMA_DESTINATION_STRIDES: u16 = 0x4035;
-    pub(super) const DMA_INDEX: u16 = 0x4037;
-    pub(super) const DMA_INDEX_MAX: u16 = 0x4038;
-    pub(super) const DMA_INDEX_SKIP: u16 = 0x4039;
+    use ethosu_isa::{
+        Broadcast85, Command, Decomposition, ElementSize, Ifm2Precision, IfmPrecision, KernelStride, Layout,
+        OfmPrecision, OfmScaleMode, OperandScaleMode, Rounding, Upscale, WeightEncoding85, WeightFormat85,
+    };
+
+    const SIGNED: bool = false;
+    const SIZE: ElementSize = ElementSize::Bits8;
+    const LAYOUT: Layout = Layout::Nhwc;
+    const ROUNDING: Rounding = Rounding::Double;
+    const ONE: Broadcast85 = Broadcast85 { height: false, width: false, depth: false, scalar: false };
+    const STRIDE: KernelStride = KernelStride {
+        stride_x: 1,
+        stride_y: 1,
+        part_kernel_first: false,
+        dilation_x: 1,
+        dilation_y: 1,
+        decomposition: Decomposition::D8x8,
+    };
+    const FORMAT: WeightFormat85 = WeightFormat85 { encoding: WeightEncoding85::Standard, sparse: false };
+    const IFM: IfmPrecision = IfmPrecision {
+        signed: SIGNED,
+        size: SIZE,
+        layout: LAYOUT,
+        scale_mode: OperandScaleMode::Both16,
+        rounding: ROUNDING,
+    };
+    const IFM2: Ifm2Precision = Ifm2Precision { signed: SIGNED, size: SIZE, layout: LAYOUT };
+    const OFM: OfmPrecision = OfmPrecision {
+        signed: SIGNED,
+        size: SIZE,
+        layout: LAYOUT,
+        scale_mode: OfmScaleMode::Global,
+        rounding: ROUNDING,
+    };
+
+    pub(super) const PAD_TOP: u16 = Command::IfmPadTop(0).code();
+    pub(super) const PAD_LEFT: u16 = Command::IfmPadLeft(0).code();
+    pub(super) const PAD_RIGHT: u16 = Command::IfmPadRight(0).code();
+    pub(super) const PAD_BOTTOM: u16 = Command::IfmPadBottom(0).code();
+    pub(super) const IFM_DEPTH: u16 = Command::IfmDepthM1(0).code();
+    pub(super) const UPSCALE: u16 = Command::IfmUpscale(Upscale::None).code();
+    pub(super) const OFM_WIDTH: u16 = Command::OfmWidthM1(0).code();
+    pub(super) const OFM_HEIGHT: u16 = Command::OfmHeightM1(0).code();
+    pub(super) const OFM_DEPTH: u16 = Command::OfmDepthM1(0).code();
+    pub(super) const KERNEL_WIDTH: u16 = Command::KernelWidthM1(0).code();
+    pub(super) const KERNEL_HEIGHT: u16 = Command::KernelHeightM1(0).code();
+    pub(super) const KERNEL_STRIDE: u16 = Command::KernelStride(STRIDE).code();
+    pub(super) const WEIGHT_FORMAT: u16 = Command::WeightFormat85(FORMAT).code();
+    pub(super) const DMA_ROWS: u16 = Command::Dma0Size0(0).code();
+    pub(super) const DMA_PLANES: u16 = Command::Dma0Size1(0).code();
+    pub(super) const WEIGHT_BASE: [u16; 4] = [
+        Command::WeightBase(0).code(),
+        Command::Weight1Base(0).code(),
+        Command::Weight2Base(0).code(),
+        Command::Weight3Base(0).code(),
+    ];
+    pub(super) const SCALE_BASE: [u16; 2] = [Command::ScaleBase(0).code(), Command::Scale1Base(0).code()];
+    pub(super) const DMA_SOURCE: u16 = Command::Dma0Src(0).code();
+    pub(super) const DMA_DESTINATION: u16 = Command::Dma0Dst(0).code();
+    pub(super) const DMA_LENGTH: u16 = Command::Dma0Len(0).code();
+    pub(super) const DMA_SOURCE_STRIDES: u16 = Command::Dma0SrcStride0(0).code();
+    pub(super) const DMA_DESTINATION_STRIDES: u16 = Command::Dma0DstStride0(0).code();
+    pub(super) const DMA_INDEX: u16 = Command::Dma0Idx(0).code();
+    pub(super) const DMA_INDEX_MAX: u16 = Command::Dma0IdxMax(0).code();
+    pub(super) const DMA_INDEX_SKIP: u16 = Command::Dma0IdxSkip1(0).code();
+    pub(super) const REGION: [u16; 3] =
+        [Command::IfmRegion(0).code(), Command::Ifm2Region(0).code(), Command::OfmRegion(0).code()];
+    pub(super) const WIDTH0: [u16; 3] =
+        [Command::IfmWidth0M1(0).code(), Command::Ifm2Width0M1(0).code(), Command::OfmWidth0M1(0).code()];
+    pub(super) const BASE0: [u16; 3] =
+        [Command::IfmBase0(0).code(), Command::Ifm2Base0(0).code(), Command::OfmBase0(0).code()];
+    pub(super) const PRECISION: [u16; 3] = [
+        Command::IfmPrecision(IFM).code(),
+        Command::Ifm2Precision(IFM2).code(),
+        Command::OfmPrecision(OFM).code(),
+    ];
+    pub(super) const BROADCAST: u16 = Command::IfmBroadcast85(ONE).code();
+    pub(super) const BROADCAST2: u16 = Command::Ifm2Broadcast85(ONE).code();
 }
 
 const PARAMETERS: usize = 0x90;
@@ -77,32 +132,19 @@ pub(crate) enum Map {
 }
 
 impl Map {
-    /// Where its registers begin: those with a parameter, those with a payload.
-    const fn first(self) -> (u16, u16) {
-        match self {
-            Map::Ifm => (0x100, 0x4000),
-            Map::Ofm => (0x110, 0x4010),
-            Map::Ifm2 => (0x180, 0x4080),
-        }
-    }
-
     pub(crate) const fn region(self) -> u16 {
-        self.first().0 + 0xF
+        set::REGION[self as usize]
     }
 
     pub(crate) const fn precision(self) -> u16 {
-        match self {
-            Map::Ifm => 0x105,
-            Map::Ofm => 0x114,
-            Map::Ifm2 => 0x185,
-        }
+        set::PRECISION[self as usize]
     }
 
     /// Set on the U85 where one value stands for a whole input, besides the axes of which there is only one element.
     pub(crate) const fn broadcast(self) -> u16 {
         match self {
-            Map::Ifm | Map::Ofm => 0x108,
-            Map::Ifm2 => 0x180,
+            Map::Ifm | Map::Ofm => set::BROADCAST,
+            Map::Ifm2 => set::BROADCAST2,
         }
     }
 }
@@ -250,7 +292,8 @@ impl Registers {
     /// From the lowest byte of a map to behind the highest. Inside a tile an address is linear in each coordinate but for the
     /// channels of bricks, so the corners tell.
     pub(crate) fn map(&self, map: Map, extent: Extent) -> (i64, i64) {
-        let (parameters, payloads) = map.first();
+        // A map's bases and strides follow one another, and so do the sizes of its tiles.
+        let (sizes, payloads) = (set::WIDTH0[map as usize], set::BASE0[map as usize]);
         let precision = self.parameter(map.precision());
         let element = 1i64 << (precision >> if map == Map::Ofm { 1 } else { 2 } & 3);
         let bricks = precision >> 6 & 3 == 1;
@@ -260,7 +303,7 @@ impl Registers {
             return (base(0), base(0) + element);
         }
         let [x_stride, y_stride, c_stride] = [4, 5, 6].map(|n| self.stride(payloads + n));
-        let [width0, height0, height1] = [0xA, 0xB, 0xC].map(|n| self.size(parameters + n));
+        let [width0, height0, height1] = [0, 1, 2].map(|n| self.size(sizes + n));
         let last = extent.depth - 1;
         let channels = if bricks {
             let brick = last / BRICK;
@@ -339,7 +382,8 @@ impl Registers {
             return (start, start + length);
         }
         let (rows, planes) = self.transfer_rows();
-        let indexed = self.parameter(if source { 0x130 } else { 0x131 }) >> 11 & 1 != 0;
+        let indexed =
+            self.parameter(if source { code::DMA_SOURCE } else { code::DMA_DESTINATION }) >> 11 & 1 != 0;
         let rows = if indexed { (self.payload(set::DMA_INDEX_MAX) & 0x7FFF_FFFF) as i64 } else { rows - 1 };
         let row = rows.saturating_mul(self.stride(strides));
         let plane = (planes - 1) * self.stride(strides + 1);
@@ -359,7 +403,7 @@ impl Registers {
     /// Rows and planes of a U85's transfer.
     fn transfer_rows(&self) -> (i64, i64) {
         let size = |code, used: bool| if used { i64::from(self.parameter(code)).max(1) } else { 1 };
-        let mode = self.parameter(0x130) >> 9 & 3;
+        let mode = self.parameter(code::DMA_SOURCE) >> 9 & 3;
         (size(set::DMA_ROWS, mode > 0), size(set::DMA_PLANES, mode > 1))
     }
 }

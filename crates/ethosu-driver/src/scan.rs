@@ -25,49 +25,50 @@ impl Usage {
 }
 
 /// Codes of the commands that matter, from the one place that has them.
-mod code {
+pub(crate) mod code {
     use ethosu_isa::{
-        Branch85, BranchCondition85, Command, DmaRegion, DmaStride, ElementwiseMode, PoolMode, ResizeMode85,
+        AccFormat, Branch85, BranchCondition85, Command, DmaRegion, DmaStride, ElementwiseMode, PoolMode,
+        ResizeMode85,
     };
 
     const DMA: DmaRegion = DmaRegion { region: 0, internal: false, stride_mode: DmaStride::D1 };
 
-    pub(super) const STOP: u16 = Command::Stop { mask: 0 }.code();
-    pub(super) const CONV: u16 = Command::Conv.code();
-    pub(super) const DEPTHWISE: u16 = Command::Depthwise.code();
-    pub(super) const POOL: u16 = Command::Pool(PoolMode::Max).code();
-    pub(super) const ELEMENTWISE: u16 = Command::Elementwise(ElementwiseMode::Add).code();
-    pub(super) const RESIZE: u16 = Command::Resize85(ResizeMode85::Nearest).code();
-    pub(super) const DMA_START: u16 = Command::DmaStart.code();
-    pub(super) const WEIGHT_REGION: u16 = Command::WeightRegion(0).code();
-    pub(super) const SCALE_REGION: u16 = Command::ScaleRegion(0).code();
-    pub(super) const DMA_SOURCE: u16 = Command::Dma0SrcRegion(DMA).code();
-    pub(super) const DMA_DESTINATION: u16 = Command::Dma0DstRegion(DMA).code();
-    pub(super) const DMA_INDEX: u16 = Command::Dma0IdxRegion(0).code();
-    pub(super) const ACC_FORMAT: u16 = 0x124;
-    pub(super) const BRANCH: u16 =
+    pub(crate) const STOP: u16 = Command::Stop { mask: 0 }.code();
+    pub(crate) const CONV: u16 = Command::Conv.code();
+    pub(crate) const DEPTHWISE: u16 = Command::Depthwise.code();
+    pub(crate) const POOL: u16 = Command::Pool(PoolMode::Max).code();
+    pub(crate) const ELEMENTWISE: u16 = Command::Elementwise(ElementwiseMode::Add).code();
+    pub(crate) const RESIZE: u16 = Command::Resize85(ResizeMode85::Nearest).code();
+    pub(crate) const DMA_START: u16 = Command::DmaStart.code();
+    pub(crate) const WEIGHT_REGION: u16 = Command::WeightRegion(0).code();
+    pub(crate) const SCALE_REGION: u16 = Command::ScaleRegion(0).code();
+    pub(crate) const DMA_SOURCE: u16 = Command::Dma0SrcRegion(DMA).code();
+    pub(crate) const DMA_DESTINATION: u16 = Command::Dma0DstRegion(DMA).code();
+    pub(crate) const DMA_INDEX: u16 = Command::Dma0IdxRegion(0).code();
+    pub(crate) const ACC_FORMAT: u16 = Command::AccFormat(AccFormat::Int32).code();
+    pub(crate) const BRANCH: u16 =
         Command::Branch85(Branch85 { condition: BranchCondition85::Always, target: 0 }).code();
     /// Set in the parameter of `IFM2_BROADCAST` when there is no second map.
-    pub(super) const SCALAR: u16 = 1 << 7;
+    pub(crate) const SCALAR: u16 = 1 << 7;
     /// The same on the U85, for either input.
-    pub(super) const SCALAR_85: u16 = 1 << 3;
+    pub(crate) const SCALAR_85: u16 = 1 << 3;
     /// Set in a DMA's region register for the NPU's internal memory.
-    pub(super) const INTERNAL: u16 = 1 << 8;
+    pub(crate) const INTERNAL: u16 = 1 << 8;
     /// Set in the U85's DMA region registers for a side whose rows an index array names.
-    pub(super) const INDEXED: u16 = 1 << 11;
+    pub(crate) const INDEXED: u16 = 1 << 11;
     /// Set in the U85's `ACC_FORMAT` when an operation writes nothing.
-    pub(super) const OUTPUT_DISABLED: u16 = 1 << 6;
+    pub(crate) const OUTPUT_DISABLED: u16 = 1 << 6;
     /// Set in the U85's precision registers when a map isn't in memory.
-    pub(super) const NOT_IN_MEMORY: u16 = 1 << 15;
+    pub(crate) const NOT_IN_MEMORY: u16 = 1 << 15;
     /// The pool that adds up channels.
-    pub(super) const REDUCE_SUM: u16 = 2;
+    pub(crate) const REDUCE_SUM: u16 = 2;
     /// The U85's pool that starts from the second input.
-    pub(super) const POOL_NONE: u16 = 4;
+    pub(crate) const POOL_NONE: u16 = 4;
     /// A payload word follows.
-    pub(super) const PAYLOAD: u16 = 1 << 14;
+    pub(crate) const PAYLOAD: u16 = 1 << 14;
 
     /// Whether an element-wise mode has one operand: LeakyReLU, ABS, CLZ, and the U85's NOT.
-    pub(super) const fn is_unary(mode: u16, u85: bool) -> bool {
+    pub(crate) const fn is_unary(mode: u16, u85: bool) -> bool {
         matches!(mode, 5..=7) || u85 && mode == 36
     }
 }
