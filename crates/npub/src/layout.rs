@@ -159,5 +159,12 @@ pub(crate) fn word(bytes: &[u8], offset: usize) -> Option<u32> {
 
 /// `offset` rounded up to [`ALIGN`].
 pub(crate) const fn align_up(offset: u64) -> u64 {
-    offset.next_multiple_of(ALIGN as u64)
+    round_up(offset, ALIGN)
+}
+
+/// `offset` rounded up to a multiple of `align`, a power of two. A division could be one by zero, as far as the compiler knows, and
+/// bring a panic into the firmware.
+pub(crate) const fn round_up(offset: u64, align: u32) -> u64 {
+    let below = align as u64 - 1;
+    (offset + below) & !below
 }

@@ -1,6 +1,6 @@
 //! How runtime regions lie in the arena.
 
-use crate::layout::ALIGN;
+use crate::layout::{ALIGN, round_up};
 
 /// How runtime regions are dealt from an arena: one after the other, each at a multiple of 16, unless it is told otherwise.
 ///
@@ -59,10 +59,7 @@ impl Packing {
     }
 
     pub(crate) const fn align_up(self, offset: u64) -> u64 {
-        // The alignment is a power of two. A division could be one by zero, as far as the compiler knows, and bring a panic into
-        // the firmware.
-        let below = self.align as u64 - 1;
-        (offset + below) & !below
+        round_up(offset, self.align)
     }
 
     /// The bytes that a region takes up. At the format's own alignment the last one needs no padding.

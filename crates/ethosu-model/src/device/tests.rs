@@ -135,20 +135,22 @@ fn a_fault_lasts_until_a_reset() {
     assert_eq!(npu.read(registers::STATUS), 1 << 16);
 }
 
+/// Copies them from region 0 to region 1.
+fn sixteen_bytes() -> [Command; 6] {
+    let region = |region| DmaRegion { region, internal: false, stride_mode: DmaStride::D1 };
+    [
+        Command::Dma0SrcRegion(region(0)),
+        Command::Dma0DstRegion(region(1)),
+        Command::Dma0Src(0),
+        Command::Dma0Dst(0),
+        Command::Dma0Len(16),
+        Command::DmaStart,
+    ]
+}
+
 #[test]
 fn what_comes_before_a_bad_command_has_run() {
-    let region = |region| DmaRegion { region, internal: false, stride_mode: DmaStride::D1 };
-    let mut stream = bytes(
-        &[
-            Command::Dma0SrcRegion(region(0)),
-            Command::Dma0DstRegion(region(1)),
-            Command::Dma0Src(0),
-            Command::Dma0Dst(0),
-            Command::Dma0Len(16),
-            Command::DmaStart,
-        ],
-        Product::U55,
-    );
+    let mut stream = bytes(&sixteen_bytes(), Product::U55);
     let bad = stream.len() as u32;
     stream.extend(0x0000_03FFu32.to_le_bytes());
     stream.extend(bytes(&[Command::Stop { mask: 0 }], Product::U55));
@@ -177,16 +179,7 @@ fn what_comes_before_a_bad_command_has_run() {
 
 #[test]
 fn a_u55_that_is_to_write_through_its_second_port_is_refused() {
-    let region = |region| DmaRegion { region, internal: false, stride_mode: DmaStride::D1 };
-    let copy = [
-        Command::Dma0SrcRegion(region(0)),
-        Command::Dma0DstRegion(region(1)),
-        Command::Dma0Src(0),
-        Command::Dma0Dst(0),
-        Command::Dma0Len(16),
-        Command::DmaStart,
-        Command::Stop { mask: 0 },
-    ];
+    let copy = [&sixteen_bytes()[..], &[Command::Stop { mask: 0 }]].concat();
     for (accelerator, refused) in [(Accelerator::U55_64, true), (Accelerator::U65_256, false)] {
         let mut npu = npu(accelerator, &bytes(&copy, accelerator.product()));
         npu.write(registers::REGIONCFG, 2 << 2);
